@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from enum import StrEnum
 
+from docvqa_site.docs import library
 from docvqa_site.proofs.models import Drawing, DrawingState
-from docvqa_site.proofs.reading import is_pdf, read_proof
+from docvqa_site.proofs.reading import decoded, is_pdf, read_proof
 from docvqa_site.proofs.rendering import text_lines
+from docvqa_site.ui.front_matter import split_front_matter
 from docvqa_site.uploads.models import Upload
 from evaluator.errors import ErrorCode, ProblemError
 
@@ -66,6 +68,16 @@ def changes_between(before: Upload, after: Upload) -> Changes:
         FileNotFoundError: The store doesn't have a file.
     """
     return compare(_lines(before), _lines(after))
+
+
+def changes_to_kit_proof(name: str, after: Upload) -> Changes:
+    """Return what a Markdown proof changes in the document that is the kit's proof, below the front matter of both.
+
+    Raises as `changes_between`.
+    """
+    texts = (library.read(name), decoded(read_proof(after), after.filename))
+    before, changed = (library.COMMENT.sub("", split_front_matter(text)[1]).strip() for text in texts)
+    return compare(before.splitlines(), changed.splitlines())
 
 
 def compare(before: Sequence[str], after: Sequence[str]) -> Changes:

@@ -68,3 +68,19 @@ class Page(models.Model):
 def page_key(upload: Upload, number: int) -> str:
     """Return where the image of a page is in the store: drawn again, it replaces what a killed process has left."""
     return f"{upload.store_key}-page-{number}"
+
+
+class CitedCode(models.Model):
+    """What the front matter of a Markdown proof says about code, as it was read from the file once.
+
+    `files` has pairs of a path and a SHA-256, in their order; `text_sha256` is of the text below.
+    """
+
+    upload = models.OneToOneField(Upload, on_delete=models.CASCADE, related_name="cited_code")
+    commit = models.CharField(max_length=40, blank=True)
+    method = models.CharField(max_length=100, blank=True)
+    text_sha256 = models.CharField(max_length=64)
+    files = models.JSONField(default=list, blank=True)
+
+    def __str__(self) -> str:
+        return f"code cited in {self.upload}"

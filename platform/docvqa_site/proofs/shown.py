@@ -9,6 +9,7 @@ from django.utils import timezone
 from django.utils.safestring import mark_safe
 
 from docvqa_site.proofs.models import Drawing, DrawingState, Page
+from docvqa_site.proofs.named_code import NamedCode, named_code
 from docvqa_site.proofs.pages import draw_later
 from docvqa_site.proofs.reading import is_pdf, read_proof
 from docvqa_site.proofs.rendering import RenderedProof, render_proof
@@ -64,6 +65,7 @@ def prepare(*, upload: Upload, **_: object) -> None:
         draw_later(upload)
     else:
         _rendered(upload)
+        named_code(upload)
 
 
 @dataclass(frozen=True)
@@ -72,11 +74,13 @@ class Display:
 
     Attributes:
         unshown: How many parts of each kind its page doesn't show, such as "2 formulas, 1 picture".
+        code: The code that it cites, as reviewers see it.
     """
 
     problems: Sequence[Problem] = ()
     is_waiting: bool = False
     unshown: str = ""
+    code: NamedCode | None = None
 
 
 def display_of(upload: Upload) -> Display:
@@ -85,7 +89,7 @@ def display_of(upload: Upload) -> Display:
         drawing = draw_later(upload)
         return Display(_problems(drawing), drawing.state == DrawingState.WAITING)
     try:
-        return Display(unshown=summary(_rendered(upload).unshown))
+        return Display(unshown=summary(_rendered(upload).unshown), code=named_code(upload))
     except ProblemError as error:
         return Display(error.problems)
     except FileNotFoundError:

@@ -34,8 +34,8 @@ from docvqa_site.accounts.models import User
 from docvqa_site.accounts.requests import UserRequest
 from docvqa_site.accounts.selectors import is_reviewer, organizer_of
 from docvqa_site.audit.admin import ReadOnlyAdmin
-from docvqa_site.evaluation.display.results import EPSILON_COLUMNS
 from docvqa_site.evaluation.display.status import statuses
+from docvqa_site.proofs.named_code import named_code
 from docvqa_site.reviews import tallies
 from docvqa_site.reviews.checklist import CHECKLIST
 from docvqa_site.reviews.deciding import confirmation, take_decision
@@ -250,14 +250,15 @@ class ProofAdmin(ReadOnlyAdmin[Proof]):
                 self.message_user(request, confirmation(review))
                 return redirect("admin:reviews_proof_changelist")
         sees = sees_decisions(proof, request.user)
-        runs = statuses(proof.runs.all())
+        runs, newest = statuses(proof.runs.all()), proof.proof()
         context = {
             **self.admin_site.each_context(request),
             "title": f"Privacy proof of {proof}",
             "opts": self.opts,
             "original": proof,
             "submission": proof,
-            "newest": proof.proof(),
+            "newest": newest,
+            "cited": named_code(newest.upload) if newest else None,
             "facts": {
                 name: getattr(self, name)(proof) for name in ("state_", "age", "due", "assignees", "decided")
             },
@@ -270,8 +271,7 @@ class ProofAdmin(ReadOnlyAdmin[Proof]):
             "form": form,
             "closing": form.closing(has_decided=own is not None and own.is_decided),
             "runs": runs,
-            "recorded": facts_on(proof, runs, proof.proof()),
-            "epsilon_columns": EPSILON_COLUMNS,
+            "recorded": facts_on(proof, runs, newest),
             "is_insider": True,
         }
         status = 422 if form.is_bound else 200

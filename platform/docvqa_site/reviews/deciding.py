@@ -3,7 +3,8 @@
 from django.core.exceptions import ValidationError
 
 from docvqa_site.accounts.requests import UserRequest
-from docvqa_site.reviews.decision_mails import takes_effect
+from docvqa_site.reviews.decision_mails import NOBODY_LEFT, takes_effect
+from docvqa_site.reviews.eligibility import eligible_reviewers
 from docvqa_site.reviews.forms import ReviewForm
 from docvqa_site.reviews.models import Decision, ProofReview
 from docvqa_site.reviews.selectors import verdict_on
@@ -49,8 +50,12 @@ def confirmation(review: ProofReview) -> str:
             f"{takes_effect(review):%b %-d, %Y} if nobody else decides."
         )
     elif found.is_split:
-        text += " The reviewers disagree; another reviewer has been asked to decide."
-    return text
+        text += " The reviewers disagree."
+    if not (found.is_proposal or found.is_split):
+        return text
+    if eligible_reviewers(review.submission):
+        return f"{text} Another reviewer has been asked to decide."
+    return f"{text} {NOBODY_LEFT} The organizers have been asked to add a reviewer."
 
 
 def _read_version(request: UserRequest) -> int | None:

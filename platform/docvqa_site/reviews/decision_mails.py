@@ -29,21 +29,40 @@ OUTCOMES = {
     (Decision.REJECTED, ResultStatus.REJECTED): ("rejected", "rejected"),
 }
 
+# Where nobody can make the decision that a proof needs: for reviewers and organizers, and for organizers.
+NOBODY_LEFT = (
+    "Nobody else can review this proof: all other reviewers have decided, stepped aside or have a conflict."
+)
+ADD_REVIEWER = "Give somebody else permission to decide on privacy proofs, then assign them:"
+
 
 def takes_effect(review: ProofReview) -> datetime:
     """Return when a decided review withholds the rank, if it proposes a rejection and nobody contradicts it."""
     return (review.decided_at or timezone.now()) + SECOND_OPINION_TIME
 
 
-def mail_decision(review: ProofReview, change_reason: str) -> None:
-    """Mail the decision to the team; and where another reviewer is needed, to those who can decide or assign one."""
+def mail_decision(review: ProofReview, change_reason: str, before: Decision) -> None:
+    """Mail the decision to the team; and where another reviewer is needed, to those who can decide or assign one.
+
+    `before` is what the same reviewer had decided.
+    """
     submission = review.submission
     verdict = verdict_on(submission)
     decision = Decision(review.decision)
     subject, opinion = OPINIONS[decision]
     outcome, subject = OUTCOMES.get((decision, verdict.status), (opinion, subject))
+    text = f"A reviewer {outcome} the privacy proof of “{submission}”."
+    if before != Decision.PENDING:
+        number = reviewer_numbers(submission)[review.reviewer_id]
+        named = f"Reviewer {number} {{}} their decision on the privacy proof of “{submission}”"
+        if before == decision:
+            subject = f"{subject} (decision updated)"
+            text = f"{named.format('updated')}, which is still “{decision.label}”."
+        else:
+            subject = f"{subject} (decision changed)"
+            text = f"{named.format('changed')} from “{before.label}” to “{decision.label}”."
     lines = [
-        f"A reviewer {outcome} the privacy proof of “{submission}”.",
+        text,
         "" if verdict.rejection else review.reason,
         f"Why the decision changed: {change_reason}" if change_reason else "",
         f"Please upload a revised proof by {review.changes_due:%b %-d, %Y}." if review.changes_due else "",
@@ -61,7 +80,7 @@ def mail_decision(review: ProofReview, change_reason: str) -> None:
     ]
     _mail_team(submission, f"Proof of {submission}: {subject}", lines)
     if verdict.is_proposal or verdict.is_split:
-        _ask_for_another(submission, f" by {takes_effect(review):%b %-d, %Y}" if verdict.is_proposal else "")
+        _ask_for_another(review, f" by {takes_effect(review):%b %-d, %Y}" if verdict.is_proposal else "")
 
 
 def mail_standing_rejection(submission: Submission) -> None:
@@ -106,14 +125,20 @@ def _mail_team(submission: Submission, subject: str, lines: Iterable[str]) -> No
     notify(active_members(submission.team), Kind.PROOFS, subject, [*filter(None, lines), page])
 
 
-def _ask_for_another(submission: Submission, until: str) -> None:
-    """Ask those who can decide to do so, and organizers for a reviewer. They judge alone, and don't read by whom."""
+def _ask_for_another(review: ProofReview, until: str) -> None:
+    """Ask those who can decide to do so, and organizers for a reviewer. They judge alone, and don't read by whom.
+
+    Who has just decided knows it, but is asked, too, where nobody else could assign a reviewer.
+    """
+    submission = review.submission
     subject = f"Proof of {submission}: another reviewer is needed"
     named = f"“{submission}” (track: {submission.track})"
     text = f"Another reviewer needs to decide on the privacy proof of {named}{until}."
     reviewers = eligible_reviewers(submission)
     desk = settings.SITE_URL + reverse("reviews:desk", args=[submission.pk])
     notify(reviewers, Kind.REVIEWING, subject, [text, desk])
-    others = [one for one in organizers_for(submission) if one not in reviewers]
+    organizers = organizers_for(submission)
+    others = [one for one in organizers if one not in reviewers and one != review.reviewer]
     page = settings.SITE_URL + reverse("reviews:assign", args=[submission.pk])
-    notify(others, Kind.REVIEWING, subject, [text, "Assign a reviewer if nobody has taken it:", page])
+    todo = "Assign a reviewer if nobody has taken it:" if reviewers else f"{NOBODY_LEFT} {ADD_REVIEWER}"
+    notify(others if reviewers else others or organizers, Kind.REVIEWING, subject, [text, todo, page])

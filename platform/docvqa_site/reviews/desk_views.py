@@ -15,7 +15,6 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from docvqa_site.accounts.requests import UserRequest
-from docvqa_site.evaluation.display.results import EPSILON_COLUMNS
 from docvqa_site.evaluation.display.status import statuses
 from docvqa_site.limits import Limit
 from docvqa_site.proofs.named_code import named_code
@@ -324,7 +323,6 @@ def _desk(
         "chosen": request.POST.get("decision", ""),
         "decisions": DECISIONS,
         "general": next((thread.lines for thread in threads if not thread.item), []),
-        "epsilon_columns": EPSILON_COLUMNS,
         "about_proof": f"Proof of {submission}",
         "is_insider": True,
         "proof": proof,

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from docvqa_site.evaluation.display.results import shown_checks, tally
 from docvqa_site.evaluation.display.status import RunStatus
-from docvqa_site.proofs.named_code import named_code
+from docvqa_site.proofs.named_code import NamedCode, file_count, named_code
 from docvqa_site.reviews.declared import DECLARED, StatedFact, declared_of
 from docvqa_site.submissions.code import code_files
 from docvqa_site.submissions.models import Artifact, RunToken, Submission
@@ -49,6 +49,36 @@ CHECKS_OF: Mapping[str, tuple[str, ...]] = {
     "recomputed": ("record.budget",),
     "tuning": ("team.declared_runs", "record.other_uses"),
     "multiple_releases": ("team.declared_runs", "team.joint_epsilon"),
+}
+
+# The questions on which a cited file of the kit bears beside `code`, by the beginnings of paths.
+FILES_OF: Mapping[str, tuple[str, ...]] = {
+    "unit": ("evaluator/mechanisms/units.py",),
+    "adversary": ("starter_kit/secure_aggregation/", "starter_kit/federation/secure_aggregation.py"),
+    "sensitivity": (
+        "starter_kit/dp/clipping.py",
+        "starter_kit/dp/gaussian_sum.py",
+        "starter_kit/dp/laplace_release.py",
+    ),
+    "isolation": ("starter_kit/federation/client", "starter_kit/learning/local_training.py"),
+    "noise": (
+        "starter_kit/dp/gaussian_sum.py",
+        "starter_kit/dp/grid.py",
+        "starter_kit/dp/keystream.py",
+        "starter_kit/dp/laplace",
+        "starter_kit/dp/noise.py",
+        "evaluator/mechanisms/noise.py",
+    ),
+    "adaptivity": ("starter_kit/methods/adaptive_clipping.py",),
+    "new_mechanisms": ("starter_kit/compression/",),
+    "sampling": (
+        "starter_kit/dp/allocation.py",
+        "starter_kit/dp/sampling.py",
+        "evaluator/mechanisms/sampling.py",
+    ),
+    "empty_rounds": ("starter_kit/federation/rounds.py",),
+    "composition": ("starter_kit/federation/rounds.py", "evaluator/mechanisms/events.py"),
+    "conversion": ("starter_kit/dp/guarantee.py", "evaluator/accounting/"),
 }
 
 
@@ -127,6 +157,11 @@ class Fact:
         return self.is_check and set(found) == {CheckStatus.PASSED}
 
     @property
+    def is_flagged(self) -> bool:
+        """Whether it is worth a look in some run: a check that hasn't passed, or cited code that isn't the kit's."""
+        return any(cell.badge not in (None, CheckStatus.PASSED) for cell in self.cells)
+
+    @property
     def worst(self) -> Cell:
         """The cell to look at first: one of a check that hasn't passed, if there is one."""
         return next((one for one in self.cells if one.badge not in (None, CheckStatus.PASSED)), self.cells[0])
@@ -149,6 +184,11 @@ class FactTable:
         """How many checks ended in each way, by their worst run."""
         worst = [(fact.key, fact.worst.badge) for fact in self.facts if fact.is_check]
         return tally([Check(id=key, status=badge) for key, badge in worst if badge])
+
+    @property
+    def warnings(self) -> list[Fact]:
+        """The facts worth a look that aren't checks, which the tally leaves out."""
+        return [fact for fact in self.facts if fact.is_flagged and not fact.is_check]
 
     def _shared(self, fact: Fact) -> list[tuple[Cell, list[str]]]:
         by_run = zip(self.runs, fact.short_cells, strict=True)
@@ -176,13 +216,23 @@ def facts_on(submission: Submission, runs: Sequence[RunStatus], proof: Artifact 
 
 def _code(submission: Submission, proof: Artifact | None, runs: int) -> Iterable[Fact]:
     if proof:
-        named = named_code(proof.upload)
-        text = named.summary if named else "The proof's front matter names no files with hashes"
-        yield Fact("named_code", "Code cited in the proof", ("code",), (Cell(text),) * runs)
+        yield _cited(named_code(proof.upload), runs)
     attached = code_files(submission).count()
     text = submission.code_url or "no link"
     text += f"; {attached} attached file{'' if attached == 1 else 's'}"
     yield Fact("method_code", "Code of the method", ("code",), (Cell(text),) * runs)
+
+
+def _cited(named: NamedCode | None, runs: int) -> Fact:
+    """Return how the cited files compare with the kit's; those that differ bear on what the kit's files are for."""
+    text = named.summary if named else "The proof's front matter names no files with hashes"
+    different = named.different if named else []
+    cell = (
+        Cell(text, f"{file_count(different)} not the kit's", CheckStatus.FLAGGED) if different else Cell(text)
+    )
+    paths = [file.path for file in different]
+    items = [key for key, starts in FILES_OF.items() if any(path.startswith(starts) for path in paths)]
+    return Fact("named_code", "Code cited in the proof", (*items, "code"), (cell,) * runs)
 
 
 def recomputed(result: AccountingResult) -> str:

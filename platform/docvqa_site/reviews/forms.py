@@ -52,9 +52,9 @@ class ChecklistQuestion:
 
     @property
     def offer(self) -> str:
-        """A sentence on the passed checks that speak for "yes"; empty if a check speaks against it or there is none."""
+        """A sentence on the passed checks that speak for "yes"; empty if a fact speaks against it or there is none."""
         checks = [fact for fact in self.facts if fact.is_check]
-        if not checks or not all(fact.is_passed for fact in checks):
+        if not checks or any(fact.is_flagged for fact in self.facts):
             return ""
         support = "check supports" if len(checks) == 1 else "checks support"
         return f"The passed {support} “yes”; the decision is yours."

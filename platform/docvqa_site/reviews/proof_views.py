@@ -16,7 +16,8 @@ from django.views.decorators.http import require_safe
 from docvqa_site.accounts.models import User
 from docvqa_site.accounts.requests import UserRequest
 from docvqa_site.accounts.selectors import is_reviewer
-from docvqa_site.proofs.changes import changes_between
+from docvqa_site.proofs.changes import changes_between, changes_to_kit_proof
+from docvqa_site.proofs.named_code import NamedCode, named_code
 from docvqa_site.proofs.page_images import page_image
 from docvqa_site.proofs.shown import shown_proof
 from docvqa_site.reviews.selectors import readable_proofs, staged_proofs
@@ -59,9 +60,8 @@ def proof(request: UserRequest, submission_id: UUID) -> HttpResponse:
         "proof": shown,
         "file_url": reverse("reviews:proof_file", args=[submission_id]) + f"?version={artifact.version}",
         "versions": versions,
-        "is_framed": "framed" in request.GET,
     }
-    template = "reviews/proof_framed.html" if context["is_framed"] else "reviews/proof.html"
+    template = "reviews/proof_framed.html" if "framed" in request.GET else "reviews/proof.html"
     context |= _site_around(request.user, artifact.submission)
     response = render(request, template, context, status=422 if shown.problems else 200)
     # Images load as one scrolls only where scripts could run, and the pages of a PDF have no markup of its author.
@@ -81,13 +81,23 @@ def file(request: UserRequest, submission_id: UUID) -> HttpResponse:
 @login_required
 @xframe_options_sameorigin
 def changes(request: UserRequest, submission_id: UUID) -> HttpResponse:
-    """Show what changed between two versions, `from` and `to` in the address: of the first and the newest without."""
-    proofs = _readable(request.user, submission=submission_id)
-    before, after = _version(proofs, request.GET.get("from", "1")), _version(proofs, request.GET.get("to"))
-    context: dict[str, object] = {"submission": after.submission, "before": before, "after": after}
+    """Show what changed between two versions, `from` and `to` in the address: of the first and the newest without.
+
+    From `kit`, it is what a Markdown proof changes in the kit's proof of the method that it names.
+    """
+    proofs, first = _readable(request.user, submission=submission_id), request.GET.get("from", "1")
+    after = _version(proofs, request.GET.get("to"))
+    context: dict[str, object] = {"submission": after.submission, "after": after}
     context |= _site_around(request.user, after.submission)
+    name = "Kit's proof" if first == "kit" else f"Version {first}"
+    context["sides"] = name, f"Version {after.version}"
     try:
-        context["changes"] = changes_between(before.upload, after.upload)
+        if first == "kit":
+            context["kit_proof"] = named = named_code(after.upload)
+            context["changes"] = changes_to_kit_proof(_kit_proof(named), after.upload)
+        else:
+            context["before"] = before = _version(proofs, first)
+            context["changes"] = changes_between(before.upload, after.upload)
     except ProblemError as error:
         context["problems"] = error.problems
     except FileNotFoundError as error:
@@ -153,6 +163,13 @@ def _readable(user: User, **which: object) -> list[Artifact]:
     """Return the versions of a proof that the user may read, oldest first; one that isn't sent yet is the last."""
     sent = readable_proofs(user).filter(**which).order_by("version")
     return [*sent, *staged_proofs(user).filter(**which)]
+
+
+def _kit_proof(named: NamedCode | None) -> str:
+    """Return the document that is the kit's proof of the method that a proof names. Raises `Http404` without one."""
+    if named is None or named.kit_proof is None:
+        raise Http404
+    return named.kit_proof
 
 
 def _version(proofs: Sequence[Artifact], number: str | None) -> Artifact:

@@ -1,7 +1,7 @@
 """The reviewers' queue: what needs a reviewer, what waits for others, and what is decided."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
@@ -11,6 +11,7 @@ from django.db.models import Case, CharField, F, Prefetch, Q, QuerySet, Value, W
 from django.db.models.functions import Cast
 
 from docvqa_site.accounts.models import User
+from docvqa_site.proofs.named_code import named_codes
 from docvqa_site.reviews import tallies
 from docvqa_site.reviews.checklist import CHECKLIST
 from docvqa_site.reviews.drafts import draft_of
@@ -61,6 +62,7 @@ class QueueEntry:
     """A submission in the queue, with its verdict and the number of flagged checks of its runs.
 
     Attributes:
+        different: How many files that its proof cites differ from the kit's.
         reviewers: The names of those to whom the review is assigned.
         revision: The version of the proof, if the team has revised it.
         own: What the reviewer whose queue it is has done, in words; empty if nothing.
@@ -72,6 +74,7 @@ class QueueEntry:
     submission: Submission
     verdict: Verdict
     flagged: int
+    different: int
     reviewers: Sequence[str]
     revision: Artifact | None
     own: str
@@ -104,6 +107,7 @@ def queue_of(reviewer: User) -> list[Section]:
     parts = _parts(reviewer)
     shown = [pk for first, _ in parts.values() for pk in first]
     listed, flagged = _listed(shown), _flagged(shown)
+    different = _different(listed.values())
     own = {one.submission_id: one for one in reviewer.proof_reviews.filter(submission__in=shown)}
     disclosed = set(disclosed_submissions(reviewer).filter(pk__in=shown).values_list("pk", flat=True))
     recused = dict(reviewer.recusals.filter(submission__in=shown).values_list("submission_id", "why"))
@@ -114,6 +118,7 @@ def queue_of(reviewer: User) -> list[Section]:
                 _entry(
                     listed[pk],
                     flagged[pk],
+                    different[pk],
                     own.get(pk),
                     shows_verdict=pk in disclosed,
                     aside=ASIDE.get(recused.get(pk, ""), ""),
@@ -179,14 +184,12 @@ def _listed(submissions: Collection[UUID]) -> dict[UUID, Submission]:
     rows = Submission.objects.filter(pk__in=submissions).only(
         "title", "team", "track", "submitted_at", "practice", "rejection_stands", "revises_rejected"
     )
-    revisions = Artifact.objects.filter(
-        kind=ArtifactKind.PRIVACY_PROOF, superseded_at__isnull=True, version__gt=1
-    )
+    proofs = Artifact.objects.filter(kind=ArtifactKind.PRIVACY_PROOF, superseded_at__isnull=True)
     rows = rows.prefetch_related(
         "team",
         "track",
         Prefetch("reviews", reviews.order_by("pk")),
-        Prefetch("artifacts", revisions),
+        Prefetch("artifacts", proofs.select_related("upload")),
     )
     return {submission.pk: submission for submission in rows}
 
@@ -200,9 +203,17 @@ def _flagged(submissions: Collection[UUID]) -> Counter[UUID]:
     return flagged
 
 
+def _different(submissions: Iterable[Submission]) -> Counter[UUID]:
+    """Return how many files that each submission's proof cites differ from the kit's."""
+    uploads = {one.submission_id: one.upload for row in submissions for one in row.artifacts.all()}
+    named = named_codes(uploads.values())
+    return Counter({pk: len(named[one.pk].different) for pk, one in uploads.items() if one.pk in named})
+
+
 def _entry(
     submission: Submission,
     flagged: int,
+    different: int,
     own: ProofReview | None,
     *,
     shows_verdict: bool,
@@ -216,7 +227,8 @@ def _entry(
         submission,
         found,
         flagged=flagged,
-        revision=next(iter(submission.artifacts.all()), None),
+        different=different,
+        revision=next((one for one in submission.artifacts.all() if one.version > 1), None),
         reviewers=[str(review.reviewer) for review in reviews if review.assigned_at],
         own=aside or _in_words(own),
         due=own.due if own and needs_me else None,

@@ -34,7 +34,7 @@ def _row(entry: QueueEntry, desk: str) -> SafeString:
         _cell("Submitted", ago(submission.submitted_at), _revision(entry)),
         _cell("Assigned to", ", ".join(entry.reviewers) or NOBODY),
         _cell("Your decision", entry.own or NOTHING, _due(entry.due)),
-        _cell("Flagged checks", _flags(entry.flagged)),
+        _cell("Flagged checks", _flags(entry)),
         _cell("Reviews", _reviews(entry), _note("revision due", entry.changes_due)),
     ]
     head = markup('<th scope="row"><a href="{}">{}</a></th>', desk, submission)
@@ -66,8 +66,18 @@ def _due(day: date | None) -> SafeString:
     return _note(words, day)
 
 
-def _flags(count: int) -> SafeString:
-    return markup('<span class="badge badge-flagged">{} flagged</span>', count) if count else NO_FLAG
+def _flags(entry: QueueEntry) -> SafeString:
+    """Return how many checks are flagged, and how many files that the proof cites aren't the kit's."""
+    counts = (
+        (entry.flagged, "flagged"),
+        (entry.different, f"changed file{'' if entry.different == 1 else 's'}"),
+    )
+    badges = [
+        markup('<span class="badge badge-flagged">{} {}</span>', count, words)
+        for count, words in counts
+        if count
+    ]
+    return SafeString(" ".join(badges)) or NO_FLAG
 
 
 def _reviews(entry: QueueEntry) -> str:

@@ -92,7 +92,7 @@ def decide(
             **given.model_dump(mode="json", exclude={"answers"}),
             checklist=review.checklist,
         )
-        mail_decision(review, given.change_reason)
+        mail_decision(review, given.change_reason, Decision(before))
     return review
 
 

@@ -12,6 +12,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from docvqa_site.accounts.requests import UserRequest
+from docvqa_site.proofs.named_code import named_code
 from docvqa_site.reviews.access import reviewed_submission
 from docvqa_site.reviews.appeals import appeal, may_appeal
 from docvqa_site.reviews.forms import AppealForm, MessageForm
@@ -93,6 +94,7 @@ def revision(request: UserRequest, submission_id: UUID) -> HttpResponse:
         "submission": submission,
         "staged": staged,
         "before": staged.version - 1,
+        "named_code": named_code(staged.upload),
         "proof_url": reverse("reviews:proof", args=[submission.pk]),
         "form": form,
     }

@@ -16,6 +16,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("<uuid:submission_id>/team/revision/", team_views.revision, name="revision"),
     path("<uuid:submission_id>/team/appeal/", team_views.team_appeal, name="team_appeal"),
     path("<uuid:submission_id>/code/<uuid:artifact_id>/", code_views.code_file, name="code_file"),
+    path("kit/<path:path>", code_views.kit_file, name="kit_file"),
     path("runs/<uuid:run_id>/appeal/", run_appeal_views.run_appeal, name="run_appeal"),
     path("<uuid:submission_id>/proof/", proof_views.proof, name="proof"),
     path("<uuid:submission_id>/proof/file/", proof_views.file, name="proof_file"),

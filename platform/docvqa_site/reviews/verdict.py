@@ -167,7 +167,7 @@ def _verdict_of(tally: Tally, required: int, rejections: tuple[str, ...]) -> Ver
         reason = "one reviewer proposes to reject the proof; a second opinion is due"
     elif is_split:
         reason = (
-            f"reviewers disagree; {'a third' if tally.decisions == 2 else 'another'} reviewer will decide"
+            f"reviewers disagree; {'a third' if tally.decisions == 2 else 'another'} reviewer needs to decide"
         )
     elif is_withheld:
         reason = AWAITS_REVIEW

@@ -1,12 +1,18 @@
 """The files that a proof names, beside those of the kit: reviewers see which are the same, and open them."""
 
 import re
+from hashlib import sha256
+from pathlib import Path
 
 import pytest
 from django.urls import reverse
 
 from docvqa_site.docs import library
-from docvqa_site.proofs.named_code import named_code
+from docvqa_site.proofs.named_code import _pinned, named_code
+from docvqa_site.reviews.checklist import CHECKLIST
+from docvqa_site.reviews.evidence import FILES_OF
+from docvqa_site.submissions.models import Artifact
+from docvqa_site.submissions.proof_versions import stage
 from evaluator.messages.jobs import ArtifactKind
 from tests.docvqa_site.factories import (
     make_artifact,
@@ -16,11 +22,13 @@ from tests.docvqa_site.factories import (
     scored_submission,
 )
 
+ROOT = Path(__file__).parents[3]
 pytestmark = pytest.mark.django_db
 
 PROOF = library.read("proofs/client-dp")
 COMMIT = PROOF.partition("commit: ")[2][:40]
 COUNT = len(re.findall(r": [0-9a-f]{64}$", PROOF, re.M))
+CHANGED = re.sub(r"(starter_kit/dp/clipping.py: )\w{64}", rf"\g<1>{'0' * 64}", PROOF)
 
 
 def named(text, filename="proof.md"):
@@ -67,17 +75,119 @@ def test_an_address_in_place_of_a_path_is_no_file():
         assert named(f"---\ncovers:\n  {path}: {'0' * 64}\n---\n") is None
 
 
+def test_the_hash_of_a_whole_file_names_the_kits_file_too():
+    file = ROOT / "starter_kit" / "dp" / "noise.py"
+    changed = re.sub(
+        r"(starter_kit/dp/noise.py: )\w{64}", rf"\g<1>{sha256(file.read_bytes()).hexdigest()}", PROOF
+    )
+    assert changed != PROOF
+    assert not named(changed).different
+
+
+def test_a_proof_of_the_kit_that_is_behind_makes_no_file_differ(monkeypatch):
+    behind = CHANGED.replace("method: client-dp", "method: other")
+    texts = {"proofs/client-dp": PROOF, "proofs/other": behind}
+    monkeypatch.setattr(library, "names", lambda: frozenset(texts))
+    monkeypatch.setattr(library, "read", texts.__getitem__)
+    for status, is_named in (("current", False), ("stale", True)):
+        texts["proofs/other"] = behind.replace("status: current", f"status: {status}")
+        _pinned.cache_clear()
+        assert not named(PROOF).different
+        # What is current is a copy of the kit; what is stale isn't one.
+        assert bool(named(CHANGED).different) == is_named
+    _pinned.cache_clear()
+
+
+@pytest.fixture
+def changed(client):
+    """A submission whose proof cites another file for clipping, read by a reviewer."""
+    submission = scored_submission()
+    make_artifact(submission, ArtifactKind.PRIVACY_PROOF, CHANGED.encode() + b"And more.", "proof.md")
+    client.force_login(make_reviewer())
+    return submission
+
+
+def desk_of(client, submission):
+    return client.get(reverse("reviews:desk", args=[submission.pk])).text
+
+
 def test_the_desk_compares_and_links_the_files(client, settings):
     settings.SOURCE_URL = "https://code.example/kit"
     submission = scored_submission()
     make_artifact(submission, ArtifactKind.PRIVACY_PROOF, PROOF.encode(), "proof.md")
     client.force_login(make_reviewer())
-    page = client.get(reverse("reviews:desk", args=[submission.pk])).text
+    page = desk_of(client, submission)
     question = page[page.index('id="item-code"') :]
     assert 'href="#fact-named_code"' in question
     assert 'is identical to the kit\'s proof <a href="/docs/proofs/client-dp/">' in page
     assert page.count(f"{COUNT} of {COUNT} files are identical") >= 2
     assert f'href="https://code.example/kit/blob/{COMMIT}/starter_kit/dp/noise.py"' in page
+    assert "not the kit's" not in page
     settings.SOURCE_URL = ""
-    page = client.get(reverse("reviews:desk", args=[submission.pk])).text
-    assert f'<a href="{reverse("downloads:data")}">install the starter kit</a>' in page
+    place = reverse("reviews:kit_file", args=["starter_kit/dp/noise.py"])
+    assert f'<a href="{place}">starter_kit/dp/noise.py</a>' in desk_of(client, submission)
+
+
+def test_a_file_that_differs_is_in_view_wherever_a_reviewer_decides(client, changed):
+    desk = desk_of(client, changed)
+    badge = "Code cited in the proof: 1 file not the kit&#x27;s"
+    for key, bears in (("sensitivity", True), ("code", True), ("noise", False)):
+        question = desk[desk.index(f'id="item-{key}"') :]
+        assert (badge in question[: question.index("</summary>")]) == bears
+        assert ('href="#fact-named_code"' in question[: question.index("</fieldset>")]) == bears
+    facts = desk[desk.index('class="card recorded"') :]
+    assert badge in facts[: facts.index("</summary>")]
+    warning = (
+        "1 file cited in the proof differs from this site&#x27;s copy of the kit: starter_kit/dp/clipping.py"
+    )
+    assert warning in desk[desk.index('id="decision"') :]
+    assert warning in client.get(reverse("admin:reviews_proof_change", args=[changed.pk])).text
+    assert (
+        '<span class="badge badge-flagged">1 changed file</span>' in client.get(reverse("reviews:queue")).text
+    )
+
+
+def test_both_hashes_and_the_kits_file_are_beside_a_file_that_differs(client, changed):
+    place = reverse("reviews:kit_file", args=["starter_kit/dp/clipping.py"])
+    entry = desk_of(client, changed)
+    entry = entry[entry.index(f'<a href="{place}">') :]
+    entry = entry[: entry.index("</li>")]
+    assert "0" * 64 in entry
+    assert re.search(r"starter_kit/dp/clipping.py: (\w{64})", PROOF)[1] in entry
+    file = client.get(place)
+    assert file.content == (ROOT / "starter_kit" / "dp" / "clipping.py").read_bytes()
+    assert file["Content-Type"] == "text/plain; charset=utf-8"
+
+
+@pytest.mark.parametrize(
+    "path", ["starter_kit/../manage.py", "tests/proofs.py", "starter_kit/none.py", "starter_kit"]
+)
+def test_nothing_but_the_kits_source_is_shown(client, path):
+    client.force_login(make_reviewer())
+    assert client.get(f"/reviews/kit/{path}").status_code == 404
+
+
+def test_what_the_text_changes_in_the_kits_proof_is_shown(client, changed):
+    place = reverse("reviews:proof_changes", args=[changed.pk]) + "?from=kit&amp;to=1"
+    assert f'<a href="{place}">differs from</a>' in desk_of(client, changed)
+    page = client.get(place.replace("&amp;", "&")).text
+    assert re.findall(r"<ins>(.*)</ins>", page) == ["And more."]
+    assert "Kit&#x27;s proof" in page
+
+
+def test_a_team_sees_it_before_reviewers_do(client, changed):
+    client.force_login(changed.created_by)
+    revised = make_upload(changed.team, CHANGED.encode(), "better.md")
+    stage(
+        Artifact.pending.create(submission=changed, kind=ArtifactKind.PRIVACY_PROOF, upload=revised),
+        changed.created_by,
+    )
+    for page in (reverse("reviews:revision", args=[changed.pk]), changed.get_absolute_url()):
+        assert "starter_kit/dp/clipping.py" in client.get(page).text
+    assert "0" * 64 in client.get(reverse("reviews:revision", args=[changed.pk])).text
+
+
+def test_it_names_questions_and_files_that_exist():
+    assert FILES_OF.keys() <= {item.key for item in CHECKLIST}
+    for start in (start for starts in FILES_OF.values() for start in starts):
+        assert list(ROOT.glob(f"{start}*")), start

@@ -87,7 +87,7 @@ def test_a_rejected_proof_is_no_longer_due(client, submission, reviewer):
         reject(submission, make_reviewer())
     assert f"{default_due():%b}. {default_due().day}" not in client.get(LIST).text
     page = client.get(address(submission)).text
-    assert "no date" in page
+    assert "no decision due" in page
     assert "<dd>rejected: No composition over rounds.</dd>" in page
     assert reverse("reviews:assign", args=[submission.pk]) not in page
 

@@ -506,6 +506,43 @@ def test_others_are_asked_when_another_reviewer_is_needed(
     assert list(awaiting_review(undecided)) == [submission]
 
 
+@pytest.mark.parametrize("others", [0, 1])
+def test_organizers_are_asked_to_add_a_reviewer_if_nobody_is_left(
+    client, submission, others, django_capture_on_commit_callbacks
+):
+    """Who has just decided is asked only if there is no other organizer."""
+    accept(submission, make_reviewer())
+    organizers = [
+        make_organizer("organize", "review_proofs"),
+        *(make_organizer("organize") for _ in range(others)),
+    ]
+    client.force_login(organizers[0])
+    given = {"decision": "rejected", "reason": "No composition.", "no_conflict": "on"}
+    with django_capture_on_commit_callbacks(execute=True):
+        page = client.post(reverse("reviews:desk", args=[submission.pk]), given, follow=True).text
+    assert "another reviewer has been asked" not in page.lower()
+    assert "Nobody else can review this proof" in page
+    (asked,) = (message for message in mail.outbox if "another reviewer is needed" in message.subject)
+    assert asked.to == [organizers[-1].email]
+    assert "Give somebody else permission to decide on privacy proofs" in asked.body
+
+
+def test_a_changed_decision_is_not_taken_for_another_reviewers(
+    submission, reviewer, django_capture_on_commit_callbacks
+):
+    accept(submission, reviewer)
+    for decision, subject, text in (
+        (Decision.ACCEPTED, "accepted by a reviewer (decision updated)", "which is still “accepted”"),
+        (Decision.REJECTED, "rejection proposed (decision changed)", "from “accepted” to “rejected”"),
+    ):
+        with django_capture_on_commit_callbacks(execute=True):
+            decide(submission, decision, "Clearer.", ALL_YES, actor=reviewer, change_reason="Read again.")
+        sent = next(one for one in mail.outbox[::-1] if "decision" in one.subject)
+        assert subject in sent.subject
+        assert "Reviewer 1 " in sent.body
+        assert text in sent.body
+
+
 def test_the_reviewer_reads_that_one_rejection_is_a_proposal(client, submission, reviewer):
     client.force_login(reviewer)
     given = {"decision": "rejected", "reason": "No composition.", "no_conflict": "on"}

@@ -2,16 +2,21 @@
 
 import pytest
 from django.urls import reverse
+from django.utils import timezone
 from playwright.sync_api import expect
 
+from docvqa_site.reviews.evidence import CHECKS_OF
 from docvqa_site.reviews.models import Decision, ProofReview
 from docvqa_site.reviews.selectors import verdict_on
 from docvqa_site.reviews.verdict import ResultStatus, verdict
+from docvqa_site.submissions.models import RunState
 from evaluator.messages.jobs import ArtifactKind
 from tests.docvqa_site.factories import (
     change_results,
     make_artifact,
+    make_epsilons,
     make_reviewer,
+    make_run,
     owner_of,
     scored_submission,
 )
@@ -249,12 +254,15 @@ def test_every_question_can_be_answered_beside_the_opened_checks(desk):
 
 def test_a_link_to_a_fact_shows_what_was_found(desk, submission):
     found = "18 providers in rounds that should have 30, " * 3
-    checks = [{"id": "record.providers", "status": "flagged", "found": found}]
+    checks = [{"id": id_, "status": "flagged", "found": found} for ids in CHECKS_OF.values() for id_ in ids]
     change_results(submission.runs.get(), checks=checks)
     page = desk()
     page.locator("#item-sampling > summary").click()
     page.locator('#item-sampling a[href="#fact-record.providers"]').click()
-    expect(page.locator("#fact-record\\.providers").get_by_text("should have 30")).to_be_visible()
+    expect(page.locator("#fact-record\\.providers").get_by_text("should have 30")).to_be_in_viewport()
+    # Though what is unfolded now has moved the question.
+    page.go_back()
+    expect(page.locator("#item-sampling > summary")).to_be_in_viewport()
 
 
 def test_after_a_decision_that_lacks_answers_the_proof_is_read_and_the_desk_is_found_again(desk):
@@ -278,3 +286,22 @@ def test_after_a_decision_that_lacks_answers_the_proof_is_read_and_the_desk_is_f
         leave()
         expect(page.locator("#desk-state")).to_contain_text("1 of 16 answered")
         expect(page.locator("#item-code .answer")).to_have_text("yes")
+
+
+def test_tables_of_runs_and_proofs_fit_a_common_window(desk, submission):
+    for budget in (4, 8):
+        make_run(submission, budget=budget, state=RunState.SCORED)
+    for number, run in enumerate(submission.runs.all(), 1):
+        change_results(
+            run, joint_epsilon=12.3456, joint_runs=number, epsilons=make_epsilons(3.9998, rdp=4.62715)
+        )
+    submission.reviews.create(reviewer=make_reviewer(name="Rafael Reviewer"), assigned_at=timezone.now())
+    reviewer = make_reviewer()
+    page = desk(reviewer)
+    page.get_by_text("Runs and checks").click()
+    expect(page.get_by_role("cell", name="training run 2")).to_be_visible()
+    width = "(it) => it.scrollWidth - it.clientWidth"
+    assert page.get_by_role("region", name="Runs", exact=True).evaluate(width) == 0
+    page = desk(reviewer, reverse("admin:reviews_proof_changelist"))
+    expect(page.get_by_role("columnheader", name="Track")).to_be_in_viewport(ratio=1)
+    assert page.locator("#changelist .results").evaluate(width) == 0

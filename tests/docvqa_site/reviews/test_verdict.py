@@ -28,20 +28,20 @@ ALL = [ACCEPTED, CHANGES, REJECTED, PENDING]
             [ACCEPTED, REJECTED],
             1,
             ResultStatus.PROVISIONAL,
-            "reviewers disagree; a third reviewer will decide",
+            "reviewers disagree; a third reviewer needs to decide",
         ),
         (
             [ACCEPTED, REJECTED, PENDING],
             2,
             ResultStatus.PROVISIONAL,
-            "reviewers disagree; a third reviewer will decide",
+            "reviewers disagree; a third reviewer needs to decide",
         ),
         ([ACCEPTED, ACCEPTED, REJECTED], 2, ResultStatus.VERIFIED, "proof accepted by 2 reviewers"),
         (
             [ACCEPTED, ACCEPTED, REJECTED],
             3,
             ResultStatus.PROVISIONAL,
-            "reviewers disagree; another reviewer will decide",
+            "reviewers disagree; another reviewer needs to decide",
         ),
         (
             [ACCEPTED, REJECTED, REJECTED],

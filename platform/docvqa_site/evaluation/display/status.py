@@ -121,10 +121,6 @@ class RunStatus:
         return results.epsilon_rows(self.run.results)
 
     @property
-    def column_epsilons(self) -> list[Epsilon | None]:
-        return results.column_epsilons(self.run.results)
-
-    @property
     def shortfall(self) -> Shortfall | None:
         """What keeps the scored run from a rank; None if nothing does, and before it is scored."""
         return None if self.run.scored_at is None else results.shortfall(self.run)

@@ -1,17 +1,21 @@
 """The link to the reviewers' queue in the site's menu, the rows of the queue, and a method's code."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django import template
 from django.template.context import Context
 
 from docvqa_site.accounts.selectors import is_reviewer
+from docvqa_site.evaluation.display.results import EPSILON_COLUMNS, EpsilonColumn
+from docvqa_site.evaluation.display.status import RunStatus
 from docvqa_site.reviews import queue_rows
 from docvqa_site.reviews.eligibility import may_organize
 from docvqa_site.reviews.queue import waiting_for
 from docvqa_site.reviews.selectors import awaiting_decisions, reviewable_submissions
 from docvqa_site.submissions.code import code_files
 from docvqa_site.submissions.models import Submission
+from evaluator.messages.jobs import Epsilon
 
 register = template.Library()
 register.simple_tag(queue_rows.queue_rows)
@@ -21,6 +25,12 @@ register.simple_tag(queue_rows.queue_rows)
 def method_and_code(submission: Submission) -> dict[str, Any]:
     """Show what the team says about its method, and the attached files of its code."""
     return {"submission": submission, "files": code_files(submission)}
+
+
+@register.simple_tag
+def epsilons_by_run(runs: Sequence[RunStatus]) -> list[tuple[EpsilonColumn, list[Epsilon | None]]]:
+    """Return each recomputed ε that boards have a column for, with its value in every run."""
+    return [(column, [column.of(status.run.results) for status in runs]) for column in EPSILON_COLUMNS]
 
 
 @register.filter

@@ -194,7 +194,7 @@ class TestVerdict:
         assert f"<strong>{proposal}</strong>" in page(run)
         self.review(run, "accepted")
         html = page(run)
-        assert "<strong>Under review: reviewers disagree; a third reviewer will decide.</strong>" in html
+        assert "<strong>Under review: reviewers disagree; a third reviewer needs to decide.</strong>" in html
         assert "No composition." not in html
         assert "rank-chip" in html
 

@@ -92,13 +92,19 @@ function unfold() {
   if (items.includes(target)) enter(target);
   for (let at = target; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
   if (target?.id.startsWith("fact-")) for (const found of target.querySelectorAll(".found > td > details")) found.open = true;
+  return target;
 }
 
 // The answer to a form that wasn't accepted is no page that a browser can return to, from the proof for instance. The
 // desk is, with what was written as a draft.
 if (review?.querySelector(".notice-error")) history.replaceState(history.state, "", review.getAttribute("action"));
 
-addEventListener("hashchange", unfold);
+// Back leads to the question again. What was unfolded meanwhile has moved it, so that its place isn't where it was.
+document.addEventListener("click", (event) => {
+  const item = event.target.closest('.item a[href^="#fact-"]')?.closest(".item");
+  if (item) history.replaceState(history.state, "", `#${item.id}`);
+});
+addEventListener("hashchange", () => unfold()?.scrollIntoView());
 unfold();
 
 for (const name of ["htmx:sendError", "htmx:responseError", "htmx:timeout"]) {
