@@ -29,7 +29,10 @@ def submit(
         list[Path], typer.Argument(help="Run folders: one in track 1, up to one per budget in track 2.")
     ],
     track: Annotated[str, typer.Option(help="Name of the track, such as track-1.")],
-    title: Annotated[str, typer.Option(help="The method's name on the leaderboard.")],
+    title: Annotated[
+        str,
+        typer.Option(help="The method's title on the leaderboard. It can't be changed after you submit."),
+    ],
     description: Annotated[
         str, typer.Option(help="What the method does, in Markdown, or @FILE. Some tracks require it.")
     ] = "",

@@ -83,6 +83,9 @@ def test_it_shows_how_to_submit_from_a_terminal(client: Client) -> None:
     html = page(client, track)
     assert f"pfl check save/{track.slug} --base base --track {track.slug}" in html
     assert f"pfl submit save/{track.slug} --track {track.slug}" in html
+    # The commands keep a token that is set, and the title is the participant's to choose.
+    assert "PFL_TOKEN=${PFL_TOKEN:-…}" in html
+    assert "can't be changed after you submit" in html
     assert "pfl data download" not in html
     for kind in (DownloadKind.DATA, DownloadKind.WEIGHTS):
         make_download(kind)
