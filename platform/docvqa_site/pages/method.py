@@ -128,7 +128,7 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "is_short": 0 < len(submission.description) <= SHORT_CHARACTERS,
         "may_withdraw": may_withdraw(submission, membership),
         "withdrawal": WithdrawalForm(),
-        "withdrawal_warning": withdrawal_warning(submission),
+        "withdrawal_warning": withdrawal_warning(submission) if membership else "",
         "verdict": verdict,
         "hides_decisions": isinstance(request.user, User) and judges_alone(submission, request.user),
         "proof_url": public_proof_url(submission, verdict.status),
