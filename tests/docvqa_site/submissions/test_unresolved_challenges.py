@@ -156,6 +156,7 @@ class TestRemoval:
         make_submission(team, track, title="Without a record")
         page = member.get(reverse("submissions:list")).text
         assert page.count(self.STAYS) == 1
+        assert f'aria-describedby="left-{drafted.submission.pk}"' in page
         assert page.index(str(drafted.submission), page.index("Select the drafts")) < page.index(self.STAYS)
 
     def test_it_names_no_challenge_that_another_run_resolves(self, team, track, drafted):
