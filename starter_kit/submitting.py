@@ -14,7 +14,15 @@ from pathlib import Path
 from uuid import UUID
 
 from evaluator.errors import ErrorCode, Problem, ProblemError
-from evaluator.messages.api import ChangedText, ListedRun, RunStatus, Submission, SubmissionStatus, TrackInfo
+from evaluator.messages.api import (
+    ChangedText,
+    IssuedRunToken,
+    ListedRun,
+    RunStatus,
+    Submission,
+    SubmissionStatus,
+    TrackInfo,
+)
 from evaluator.messages.file_api import StoredArtifact
 from evaluator.messages.file_hash import sha256_of
 from evaluator.messages.jobs import DRAWN_ROUNDS, OPTIONAL_ARTIFACTS, ArtifactKind
@@ -100,6 +108,11 @@ class SubmissionPlan:
         """The names of the files that are sent for the organizers' examinations."""
         kinds = (ArtifactKind.SETTINGS, ArtifactKind.METHOD_FILE, ArtifactKind.ROUND_OPENING)
         return sorted({run.files[kind].name for run in self.runs for kind in kinds if kind in run.files})
+
+    @property
+    def run_tokens(self) -> set[str]:
+        """The tokens in the runs' records."""
+        return {run.run_token for run in self.runs if run.run_token}
 
     @property
     def size_bytes(self) -> int:
@@ -325,13 +338,20 @@ def challenge_in(stored: StoredArtifact) -> str:
 
 def unexplained_challenges(client: SiteClient, plan: SubmissionPlan) -> list[str]:
     """Return the run tokens of challenges that the team has neither resolved nor explained; none without a token."""
-    own = {run.run_token for run in plan.runs if run.run_token}
-    tokens = client.run_tokens() if own else []
-    return [
-        one.token
-        for one in tokens
-        if one.track == plan.track and one.is_unresolved and not one.explanation and one.token not in own
-    ]
+    own = plan.run_tokens
+    return [one.token for one in _unresolved(client, plan) if not one.explanation and one.token not in own]
+
+
+def practiced_challenges(client: SiteClient, plan: SubmissionPlan) -> list[str]:
+    """Return the run tokens that a practice submission has spent and left unresolved; none of any other."""
+    own = plan.run_tokens if plan.practice else ()
+    return [one.token for one in _unresolved(client, plan) if one.token in own]
+
+
+def _unresolved(client: SiteClient, plan: SubmissionPlan) -> list[IssuedRunToken]:
+    """Return the team's unresolved challenges in a track whose records carry run tokens."""
+    tokens = client.run_tokens() if plan.run_tokens else []
+    return [one for one in tokens if one.track == plan.track and one.is_unresolved]
 
 
 def discard_private_files(plan: SubmissionPlan) -> int:

@@ -1,5 +1,6 @@
 """`pfl check`."""
 
+import shlex
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -101,9 +102,23 @@ def check(
             "The site also checks whether the run token and the key belong to your team. After it receives the record, "
             "it draws the blocks that the annex must open (record.challenge)."
         )
-    print_lines("See docs/checks.md for what each check covers and what it can't.")
+    where = f"{client.site}/docs/checks/" if client else "docs/checks.md"
+    print_lines(f"See {where} for what each check covers and what it can't.")
+    if accepted and known:
+        print_lines(f"Next: {_submitting(run, known)}")
     if not accepted:
         raise typer.Exit(EXIT_REJECTED)
+
+
+def _submitting(run: "Path", track: "TrackInfo") -> str:
+    """Return the command that submits the run to a site's track; what participants choose is in capitals."""
+    from evaluator.messages.jobs import ArtifactKind
+
+    options = ["--title", "TITLE"]
+    options += ["--description", "@FILE"] if track.requires_code else []
+    options += ["--proof", "FILE"] if ArtifactKind.PRIVACY_PROOF in track.submission_artifacts else []
+    options += ["--license", track.submission_license] if track.submission_license else []
+    return shlex.join(["pfl", "submit", str(run), "--track", track.slug, *options])
 
 
 def _rule_of(track: str) -> "RankingRule":

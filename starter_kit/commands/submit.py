@@ -29,7 +29,10 @@ def submit(
         list[Path], typer.Argument(help="Run folders: one in track 1, up to one per budget in track 2.")
     ],
     track: Annotated[str, typer.Option(help="Name of the track, such as track-1.")],
-    title: Annotated[str, typer.Option(help="The method's name on the leaderboard.")],
+    title: Annotated[
+        str,
+        typer.Option(help="The method's title on the leaderboard. It can't be changed after you submit."),
+    ],
     description: Annotated[
         str, typer.Option(help="What the method does, in Markdown, or @FILE. Some tracks require it.")
     ] = "",
@@ -70,7 +73,8 @@ def submit(
         typer.Option(
             "--practice",
             help="Submit for practice: the runs are evaluated, but never public, reviewed or ranked. No "
-            "proof is needed, and a checkpoint can be repeated.",
+            "proof is needed, and a checkpoint can be repeated. A private run spends its run token: submit the same "
+            "run for a rank later.",
         ),
     ] = False,
     anyway: Annotated[
@@ -100,6 +104,7 @@ def submit(
     from evaluator.messages.api import ChangedText
     from starter_kit.submitting import (
         discard_private_files,
+        practiced_challenges,
         prepare,
         register_keys,
         send,
@@ -152,6 +157,8 @@ def submit(
         print_lines(f"Attached {', '.join(plan.examined_files)} (for verification by the organizers)")
     print_lines(*_not_displayed(stored))
     print_lines(*_visibility(submission))
+    if practiced := practiced_challenges(client, plan):
+        print_lines(_still_to_rank(len(practiced)))
     if submission.publishes_proof:
         print_lines("As your team agreed, the proof is public while it is accepted.")
     if unexplained := unexplained_challenges(client, plan):
@@ -193,6 +200,20 @@ def _not_displayed(stored: "Sequence[StoredArtifact]") -> list[str]:
         for one in stored
         if one.not_displayed
     ]
+
+
+def _still_to_rank(challenges: int) -> str:
+    """What practice leaves of the challenges of its training records, and what resolves them."""
+    spent = (
+        "The run token is spent, and its challenge is unresolved until you submit the same training record"
+        if challenges == 1
+        else f"{challenges} run tokens are spent, and their challenges are unresolved until you submit the same "
+        "training records"
+    )
+    return (
+        f"{spent} for a rank. Until then, all later runs of your team are flagged. To compete, keep the run folder and "
+        "run the same command without --practice, and with what the track requires for a rank, such as --proof FILE."
+    )
 
 
 def _visibility(submission: "SubmissionStatus") -> list[str]:

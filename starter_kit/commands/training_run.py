@@ -285,4 +285,11 @@ def _outcome(options: RunOptions, rounds: int) -> list[str]:
         )
         lines.append(f"{run / FOLDER}: {size_text(kept)}, needed by {use}")
     words = ("pfl", "evaluate", run, "--base", options.base, "--data", options.data)
-    return [*lines, f"Report: {run / 'report.html'}", f"To score the run: {shlex.join(map(str, words))}"]
+    track = ("--track", options.track) if options.track else ()
+    check = ("pfl", "check", run, "--base", options.base, *track)
+    return [
+        *lines,
+        f"Report: {run / 'report.html'}",
+        f"To score the run: {shlex.join(map(str, words))}",
+        f"To check it before you submit it: {shlex.join(map(str, check))}",
+    ]

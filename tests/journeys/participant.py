@@ -284,7 +284,7 @@ def attach_private_run(hands: Hands, terminal: Terminal, run: Path, proof: Path,
             "training_record": run / "training_record.jsonl",
         },
     )
-    command = page.locator("code", has_text="pfl privacy annex RUN --challenge")
+    command = page.locator("code", has_text="pfl privacy annex . --challenge")
     expect(command).to_be_visible(timeout=UPLOAD_MS)
-    terminal.run(command.inner_text().replace("RUN", str(run)))
+    terminal.run(command.inner_text().replace(" . ", f" {run} "))
     upload(hands, {"training_annex": run / "training_annex.jsonl", "privacy_proof": proof})

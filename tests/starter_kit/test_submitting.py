@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from shutil import copytree
 from subprocess import PIPE
 from typing import Any
 
@@ -260,6 +261,18 @@ def test_the_command_asks_for_an_option_before_it_sends_a_doubted_run(
     assert "trained with privacy" in practiced.stderr
     assert "This run would have no rank in track-1." in practiced.stderr
     assert "become public" not in practiced.stdout
+
+
+def test_practice_reports_the_run_token_that_it_spends_and_how_to_compete(
+    site: LiveSite, token: str, runs: dict[float, Path], tokens: None, proof: Path, tmp_path: Path
+) -> None:
+    run = copytree(runs[8], tmp_path / "run")
+    command = ["submit", run, "--track", "track-2", "--title", "Mine", "--site", site.url, "--token", token]
+    note = "its challenge is unresolved until you submit the same training record for a rank"
+    practiced = pfl(*command, "--practice")
+    assert note in practiced.stdout
+    assert "run the same command without --practice" in practiced.stdout
+    assert note not in pfl(*command, "--proof", proof, "--description", "It adds noise.").stdout
 
 
 def test_a_run_without_a_record_is_for_another_track(

@@ -38,8 +38,7 @@ class ProfileForm(forms.ModelForm[User]):
         label="ORCID iD",
         required=False,
         max_length=80,
-        help_text="For example, 0000-0002-1825-0097 or its web address. Link your ORCID account to verify "
-        "it.",
+        help_text="For example, 0000-0002-1825-0097 or its web address.",
     )
 
     class Meta:

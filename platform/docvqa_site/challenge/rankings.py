@@ -142,7 +142,7 @@ class Ranking:
     Attributes:
         rule: What orders runs, and what a rank takes.
         label: The kind in a few words.
-        run_artifacts: The files that every run needs.
+        run_artifacts: The files that every run needs, in the order in which a draft asks for them.
         optional_artifacts: The files that a run may have, which nobody needs for a score.
         submission_artifacts: The files of the submission as a whole.
         examined_for: The trust levels that a phase may require of its first ranks.
@@ -390,7 +390,8 @@ FEWEST_BYTES = Ranking(
 BEST_ANLS_AT_BUDGET = Ranking(
     rules.BEST_ANLS_AT_BUDGET,
     "best ANLS at each privacy budget",
-    run_artifacts=(*FEWEST_BYTES.run_artifacts, ArtifactKind.TRAINING_RECORD, ArtifactKind.TRAINING_ANNEX),
+    # The annex is made from the challenge that is drawn for the record.
+    run_artifacts=(ArtifactKind.TRAINING_RECORD, ArtifactKind.TRAINING_ANNEX, *FEWEST_BYTES.run_artifacts),
     optional_artifacts=(*EXAMINED, ArtifactKind.ROUND_OPENING),
     submission_artifacts=(ArtifactKind.PRIVACY_PROOF,),
     examined_for=(TrustLevel.REPLAYED, TrustLevel.RERUN),

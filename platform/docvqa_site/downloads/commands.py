@@ -33,7 +33,8 @@ def track_commands(track: Track) -> list[str]:
     kind, described = track.kind, " --description @method.md" if track.requires_code else ""
     licensed = f" --license {shlex.quote(track.submission_license)}" if track.submission_license else ""
     return [
-        f"export PFL_SITE={settings.SITE_URL} PFL_TOKEN=…",
+        # Whoever pastes all commands keeps a token that is set already, for instance by the page that showed it.
+        f"export PFL_SITE={settings.SITE_URL} PFL_TOKEN=${{PFL_TOKEN:-…}}",
         *([f"pfl data download --track {track.slug}"] if has_files() else []),
         _train_command(track, track.run_budgets()[-1]),
         f"pfl check {run} --base base --track {track.slug}",

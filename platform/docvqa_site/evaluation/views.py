@@ -16,7 +16,7 @@ from docvqa_site.evaluation.display.polling import poll_s, progress_version
 from docvqa_site.evaluation.display.status import RunStatus, statuses
 from docvqa_site.submissions.models import Submission, SubmissionState
 from docvqa_site.submissions.selectors import sees_private
-from docvqa_site.submissions.views import attempt, shown_submission, team_action
+from docvqa_site.submissions.views import attempt, own_membership, shown_submission, team_action
 
 
 @require_safe
@@ -27,6 +27,8 @@ def status(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         # The page keeps what it shows and asks again.
         return HttpResponse(status=HTTPStatus.NO_CONTENT)
     context = {"submission": submission, **status_context(request, submission)}
+    context["is_own"] = own_membership(request, submission) is not None
+    context["may_cancel"] = context["is_own"] and services.may_cancel(submission)
     # The page then asks for its part with the results: after the score, and again after the leakage is measured.
     is_awaited = context["is_measuring"] and "measuring" in request.GET
     context["has_ended"] = (

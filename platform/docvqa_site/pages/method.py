@@ -43,6 +43,7 @@ from docvqa_site.submissions.code import code_files
 from docvqa_site.submissions.forms import WithdrawalForm
 from docvqa_site.submissions.models import Run, Submission, SubmissionState
 from docvqa_site.submissions.publication import may_publish
+from docvqa_site.submissions.removal import withdrawal_warning
 from docvqa_site.submissions.selectors import withdrawn_submissions
 from docvqa_site.submissions.views import draft_page, may_withdraw, own_membership, shown_submission
 from docvqa_site.ui.budgets import at_budget, board_query
@@ -129,6 +130,7 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "is_short": 0 < len(submission.description) <= SHORT_CHARACTERS,
         "may_withdraw": may_withdraw(submission, membership),
         "withdrawal": WithdrawalForm(),
+        "withdrawal_warning": withdrawal_warning(submission) if membership else "",
         "verdict": verdict,
         "hides_decisions": isinstance(request.user, User) and judges_alone(submission, request.user),
         "proof_url": public_proof_url(submission, verdict.status),

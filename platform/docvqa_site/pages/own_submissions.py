@@ -16,6 +16,7 @@ from docvqa_site.periods import PERIODS
 from docvqa_site.reviews.selectors import verdict_on
 from docvqa_site.reviews.verdict import Verdict
 from docvqa_site.submissions.models import Run, Submission, SubmissionState
+from docvqa_site.submissions.removal import removal_notes
 from docvqa_site.submissions.selectors import submissions_of, token_counts, tokens_of
 from docvqa_site.submissions.token_fates import fates_of
 from docvqa_site.teams.selectors import team_of
@@ -62,12 +63,15 @@ def listing(request: UserRequest) -> HttpResponse:
     found = submissions_of(team).prefetch_related("reviews")
     if state:
         found = found.filter(state=state)
+    drafts = (
+        team.submissions.filter(state=SubmissionState.DRAFT).select_related("track").prefetch_related("runs")
+    )
     page = page_of(found, PAGE_LENGTH, request.GET.get("page"))
     context = {
         "team": team,
         "states": STATES,
         "state": state,
-        "drafts": team.submissions.filter(state=SubmissionState.DRAFT).select_related("track"),
+        "drafts": removal_notes(drafts),
         "query": f"state={state}&" if state else "",
         "page": page,
         "rows": rows_of(page.object_list),

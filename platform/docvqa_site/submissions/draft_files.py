@@ -25,7 +25,7 @@ EXPLANATIONS = {
     ArtifactKind.TRAINING_RECORD: "The training rounds, from which ε is recomputed. Uploading it spends its run "
     "token: if you don't submit it then, every later run of your team shows an unresolved challenge.",
     ArtifactKind.TRAINING_ANNEX: "Evidence to check the record, for organizers only. Create it after "
-    "uploading the record.",
+    "uploading the record. Once you have submitted, you can delete the run's `vectors` folder.",
     ArtifactKind.SETTINGS: "settings.yaml from the run folder: for a higher trust level, and as the code in "
     "tracks that require it. Visible to your team, the organizers and reviewers only.",
     ArtifactKind.METHOD_FILE: "For a higher trust level: the Python file of your own method. The "
@@ -60,14 +60,15 @@ class Answer:
 ANSWERS = {
     ArtifactKind.TRAINING_ANNEX: Answer(
         "Upload the training record first. The site then draws the challenge you need to create the annex.",
-        "The record has arrived, and this is its challenge. Create the annex in the run folder, then select it here:",
-        "pfl privacy annex RUN --challenge {challenge}",
+        "The record has arrived, and this is its challenge. Run this command in the run folder to create the annex, "
+        "then select it here:",
+        "pfl privacy annex . --challenge {challenge}",
     ),
     ArtifactKind.MESSAGES: Answer(
         "",
         "The messages of this run are too large to attach all of them, so the site has drawn the rounds to open. "
-        "Create `opened_messages.bin` in the run folder, then select it here:",
-        "pfl replay open RUN --challenge {challenge} --drawn {drawn}",
+        "Run this command in the run folder to create `opened_messages.bin`, then select it here:",
+        "pfl replay open . --challenge {challenge} --drawn {drawn}",
     ),
 }
 

@@ -117,6 +117,20 @@ def would_repeat(submission: Submission) -> bool:
     )
 
 
+def competing_submission(submission: Submission) -> Submission | None:
+    """Return what the team has submitted for a rank with a checkpoint of this practice submission; None if nothing."""
+    found = Submission.objects.filter(
+        team=submission.team_id,
+        track=submission.track_id,
+        practice=False,
+        state=SubmissionState.SUBMITTED,
+        runs__state__in=TAKEN_STATES,
+        runs__artifacts__kind=ArtifactKind.CHECKPOINT,
+        runs__artifacts__upload__sha256__in=checkpoint_hashes(submission),
+    )
+    return found.first()
+
+
 def checkpoint_hashes(submission: Submission) -> list[str]:
     """Return the SHA-256 of each of the submission's checkpoints."""
     checkpoints = submission.artifacts.filter(kind=ArtifactKind.CHECKPOINT)

@@ -30,9 +30,10 @@ class TextForm(forms.ModelForm[Submission]):
         """Say at the fields that these tracks require description and code, which a draft may still lack."""
         if not tracks:
             return
-        required = f"Required in {' and '.join(f'“{track}”' for track in tracks)}"
-        self.fields["description"].help_text = f"Markdown. {required}."
-        self.fields["code_url"].help_text = f"To a commit. {required}, unless each run has files of the code."
+        named = " and ".join(f"“{track}”" for track in tracks)
+        self.fields["description"].help_text = f"Markdown. Required in {named}."
+        code = f"A link to a commit is required in {named}, unless each run has files of the code."
+        self.fields["code_url"].help_text = code
         for name in ("description", "code_url"):
             self.fields[name].widget.is_required_later = True
 

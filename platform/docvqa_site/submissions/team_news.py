@@ -40,7 +40,7 @@ def notify_of_withdrawal(submission: Submission, actor: User, reason: str) -> No
         submission,
         f"Your team's submission “{submission}” has been withdrawn",
         f"{actor.name or actor.email} has withdrawn “{submission}” (track: {submission.track}). This can't be undone, "
-        "and the submission still counts against your team's quota.",
+        f"and the {submission.slot} is not returned.",
         *([f"Reason: {reason}"] if reason else []),
         address=submission.get_absolute_url(),
     )

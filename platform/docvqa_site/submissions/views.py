@@ -32,6 +32,7 @@ from docvqa_site.submissions.forms import (
 )
 from docvqa_site.submissions.models import Run, RunToken, Submission, SubmissionState
 from docvqa_site.submissions.proof_consent import publish_or_not
+from docvqa_site.submissions.removal import withdrawal_warning
 from docvqa_site.submissions.selectors import (
     has_unused_token,
     next_challenge,
@@ -335,7 +336,7 @@ def draft_page(request: HttpRequest, submission: Submission) -> HttpResponse:
         "submission": submission,
         "boards": boards,
         "lacks_rank": any(board.lacks_rank for board in boards),
-        "spends_tokens": RunToken.objects.filter(run__submission=submission).exists(),
+        "withdrawal_warning": withdrawal_warning(submission),
         "proofs": proofs,
         "problems": problems,
         "to_do": [problem for problem in problems if problem.code not in HAVE_NOTICES],

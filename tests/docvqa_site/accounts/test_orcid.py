@@ -1,5 +1,7 @@
 """ORCID iDs: their checksum, who typed one in and who has shown that it is theirs, and where they appear."""
 
+from typing import Any
+
 import pytest
 from django.core.exceptions import ValidationError
 from django.test import Client
@@ -59,6 +61,16 @@ class TestProfile:
         assert (user.orcid, user.orcid_verified, user.shows_orcid) == (IDS[1], False, False)
         entry = AuditEntry.objects.filter(action="user.profile_changed").first()
         assert entry.readable == {"orcid": IDS[1], "shows_orcid": False}
+
+    def test_the_page_offers_to_verify_it_only_where_the_site_can(
+        self, client: Client, settings: Any
+    ) -> None:
+        client.force_login(make_user())
+        for offered in ({}, {"orcid": {"APPS": [{"client_id": "id", "secret": "secret"}]}}):
+            settings.SOCIALACCOUNT_PROVIDERS = offered
+            page = client.get("/account/").text
+            assert ("verifies your iD" in page) == bool(offered)
+            assert "Link your ORCID account" not in page
 
     def test_a_wrong_one_changes_nothing(self, client: Client) -> None:
         user = make_user()

@@ -170,10 +170,10 @@ def test_tracks_and_their_rules(api):
     )
     assert (second["budgets"], second["closed_because"]) == ([1, 4, 8], "Paused by the organizers.")
     assert second["run_artifacts"] == [
-        "checkpoint",
-        "communication_log",
         "training_record",
         "training_annex",
+        "checkpoint",
+        "communication_log",
     ]
     assert (second["sampling_rule"], second["accountant"], second["adjacency"]) == (
         "two_stage",

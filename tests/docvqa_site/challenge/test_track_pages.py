@@ -73,6 +73,12 @@ def test_a_track_names_its_base_weights_and_what_may_differ_from_them(client: Cl
 
 def test_a_private_track_shows_budgets_and_delta_and_requires_record_and_proof(client: Client) -> None:
     html = page(client, make_track(BEST_ANLS_AT_BUDGET, budgets=[1, 4.5], delta=1e-5))
+    steps = [
+        html.index(step)
+        for step in ("pfl key show", "Start a submission", "upload the training record first")
+    ]
+    assert steps == sorted(steps)
+    assert "upload the training record first" not in page(client, make_track())
     for text in ("ε\xa0=\xa01, 4.5", "10⁻⁵", "Training record", "Privacy proof", "--proof"):
         assert text in html
     assert f'href="{reverse("docs:document", args=["proofs/"])}">the proof that comes with it</a>' in html
@@ -88,6 +94,9 @@ def test_it_shows_how_to_submit_from_a_terminal(client: Client) -> None:
     html = page(client, track)
     assert f"pfl check save/{track.slug} --base base --track {track.slug}" in html
     assert f"pfl submit save/{track.slug} --track {track.slug}" in html
+    # The commands keep a token that is set, and the title is the participant's to choose.
+    assert "PFL_TOKEN=${PFL_TOKEN:-…}" in html
+    assert "can't be changed after you submit" in html
     assert "pfl data download" not in html
     for kind in (DownloadKind.DATA, DownloadKind.WEIGHTS):
         make_download(kind)

@@ -356,7 +356,8 @@ class TestHome:
         for kind in (DownloadKind.DATA, DownloadKind.WEIGHTS):
             make_download(kind)
         page = unescape(client.get(f"{reverse('home')}?again").text)
-        assert f"export PFL_SITE={settings.SITE_URL} PFL_TOKEN=…" in page
+        assert f"export PFL_SITE={settings.SITE_URL} PFL_TOKEN=${{PFL_TOKEN:-…}}" in page
+        assert "Replace “My method” with your method's title." in page
         for verb in ("data download", f"submit save/{bytes_track.slug}"):
             assert f"pfl {verb} --track {bytes_track.slug}" in page
         assert f"pfl check save/{bytes_track.slug} --base base --track {bytes_track.slug}" in page

@@ -252,15 +252,20 @@ def test_the_page_shows_the_challenge_and_the_command_after_the_records_upload(c
     client.force_login(run.submission.created_by)
     before = client.get(run.submission.get_absolute_url()).content.decode()
     assert "Upload the training record first" in before
+    places = [
+        before.index(f'data-kind="{kind}"') for kind in ("training_record", "training_annex", "checkpoint")
+    ]
+    assert places == sorted(places)
     run = with_record(run, record_of(token.token))
     after = client.get(run.submission.get_absolute_url()).content.decode()
     assert re.search(
-        rf"<pre [^>]*data-copy[^>]*><code>pfl privacy annex RUN --challenge {run.challenge}", after
+        rf"<pre [^>]*data-copy[^>]*><code>pfl privacy annex \. --challenge {run.challenge}", after
     )
     assert "then select it here" in after
     make_artifact(run, ArtifactKind.TRAINING_ANNEX)
     after = client.get(run.submission.get_absolute_url()).content.decode()
     assert "then select it here" not in after
+    assert "delete the run&#x27;s <code>vectors</code> folder" in after
 
 
 def test_the_job_carries_the_challenge_of_the_run():

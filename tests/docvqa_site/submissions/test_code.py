@@ -56,6 +56,7 @@ def test_the_forms_say_which_tracks_require_description_and_code(client, draft):
     for address in (create, edit):
         page = client.get(address).text
         assert f"Markdown. Required in “{draft.track}”." in page
+        assert f"A link to a commit is required in “{draft.track}”, unless" in page
         assert "Required in “Lenient" not in page
         assert 'Description <span class="optional">' not in page
         assert 'Link to a paper <span class="optional">' in page

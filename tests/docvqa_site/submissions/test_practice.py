@@ -101,7 +101,9 @@ class TestSubmitting:
     def test_what_was_practiced_is_copied_to_compete_with_it(self, client):
         submission = practiced()
         make_artifact(submission.runs.get(), ArtifactKind.CHECKPOINT, b"weights", "model.safetensors")
-        assert "Compete with these files" in page(client, submission)
+        html = page(client, submission)
+        assert "Compete with these files" in html
+        assert "To compete with these files, copy them to a draft" in html
         draft = services.copy_to_draft(submission, submission.created_by)
         assert not draft.practice
         assert draft.artifacts.count() == 1
@@ -112,7 +114,10 @@ class TestSubmitting:
         first.save()
         for run in (submission.runs.get(), make_run(first, state=RunState.SCORED)):
             make_artifact(run, ArtifactKind.CHECKPOINT, b"weights", "model.safetensors")
-        assert "Compete with these files" not in page(client, submission)
+        html = page(client, submission)
+        for untrue in ("Compete with these files", "To compete with these files"):
+            assert untrue not in html
+        assert f'for a rank: “<a href="{first.get_absolute_url()}">{first.title}</a>”' in html
 
     def test_what_was_rejected_is_practiced_again(self):
         submission = make_submission(state="submitted", practice=True, published_at=None)

@@ -11,6 +11,7 @@ from docvqa_site.submissions.models import RunState, SubmissionState
 from evaluator.messages.jobs import Step
 from tests.docvqa_site.evaluation.display.test_run_status import PROBLEM, evaluate, report
 from tests.docvqa_site.factories import (
+    make_organizer,
     make_run,
     make_submission,
 )
@@ -94,6 +95,18 @@ class TestStatusPage:
         assert "hx-swap-oob" in first
         seen = first.split("?seen=")[1].split("&")[0]
         assert "hx-swap-oob" not in page(member, "status", submission.pk, seen=seen)
+
+    def test_canceling_is_no_longer_offered_once_a_run_has_begun(self, member, team):
+        submission = make_submission(team, state=SubmissionState.SUBMITTED)
+        run = make_run(submission, state=RunState.QUEUED)
+        assert 'id="cancel" hx-swap-oob="true">' in page(member, "status", submission.pk)
+        assert "Cancel this submission" in page(member, "detail", submission.pk)
+        run.state = RunState.RUNNING
+        run.save()
+        assert 'id="cancel" hx-swap-oob="true" hidden>' in page(member, "status", submission.pk)
+        assert "Cancel this submission" not in page(member, "detail", submission.pk)
+        member.force_login(make_organizer())
+        assert 'id="cancel"' not in page(member, "status", submission.pk)
 
     def test_a_page_that_shows_the_newest_progress_keeps_it(
         self, member, team, monkeypatch, django_assert_max_num_queries

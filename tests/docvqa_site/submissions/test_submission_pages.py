@@ -47,7 +47,7 @@ class TestList:
         track = make_track()
         for _ in range(20):
             make_run(make_submission(team, track))
-        with django_assert_max_num_queries(12):
+        with django_assert_max_num_queries(13):
             page(member, "list")
 
     def test_it_shows_score_rank_and_review(self, member, team):
@@ -270,18 +270,19 @@ class TestDraftPage:
         draft = make_submission(team, track)
         html = page(member, "detail", draft.pk)
         assert "has no registered signing key yet" in html
-        assert "has no run token for this track" in html
+        assert "has no unused run token for this track" in html
         make_key(team)
         make_token(team, track)
         html = page(member, "detail", draft.pk)
         assert "no registered signing key" not in html
-        assert "no run token" not in html
+        assert "no unused run token" not in html
         assert "signing key" not in page(member, "detail", make_submission(team).pk)
-        assert "unresolved challenge, which reviewers see" not in html
-        # Once a record has spent the token.
+        # Of a run that was removed, the record has spent the token and is still accepted.
         spent = {"record_sha256": "0" * 64, "challenge": "0" * 64, "challenged_at": timezone.now()}
-        RunToken.objects.update(run=make_run(draft, budget=1.0), **spent)
-        assert "unresolved challenge, which reviewers see" in page(member, "detail", draft.pk)
+        RunToken.objects.update(**spent)
+        html = page(member, "detail", draft.pk)
+        assert "no unused run token" in html
+        assert "can be uploaded again" in html
 
     @pytest.mark.parametrize("address", ["create", "detail"])
     def test_a_track_that_accepts_nothing_says_so_before_the_work(self, member, team, address):

@@ -1,10 +1,13 @@
 """Unresolved challenges as a team explains them, and as the reviewers of its later runs read them."""
 
+from html import unescape
+
 import pytest
 from django.urls import reverse
 
 from docvqa_site.audit.models import AuditEntry
 from docvqa_site.submissions.models import RunState, RunToken
+from docvqa_site.submissions.removal import removal_note
 from docvqa_site.teams.models import Membership
 from docvqa_site.teams.services import create_team, leave
 from tests.docvqa_site.factories import (
@@ -131,3 +134,55 @@ class TestReading:
             f"{track}: 1 issued, 0 used, 1 unresolved challenge"
             in member.get(reverse("submissions:list")).text
         )
+
+
+class TestRemoval:
+    """What removing a run, or all of a submission, means for the challenge of its training record."""
+
+    STAYS = "The challenge of its training record stays unresolved"
+
+    @pytest.fixture
+    def drafted(self, team, track, lost):
+        """A draft's run, whose record came with the token."""
+        return make_run(make_submission(team, track), budget=1.0, challenge=lost.challenge)
+
+    def test_whoever_discards_a_draft_reads_it_before(self, member, team, track, drafted):
+        discarding = f"Its files will be deleted. This can't be undone. {self.STAYS}"
+        assert discarding in unescape(member.get(drafted.submission.get_absolute_url()).text)
+        without_record = make_submission(team, track)
+        assert self.STAYS not in member.get(without_record.get_absolute_url()).text
+
+    def test_it_is_stated_beside_each_draft_of_the_list(self, member, team, track, drafted):
+        make_submission(team, track, title="Without a record")
+        page = member.get(reverse("submissions:list")).text
+        assert page.count(self.STAYS) == 1
+        assert f'aria-describedby="left-{drafted.submission.pk}"' in page
+        assert page.index(str(drafted.submission), page.index("Select the drafts")) < page.index(self.STAYS)
+
+    def test_it_names_no_challenge_that_another_run_resolves(self, team, track, drafted):
+        assert self.STAYS in removal_note([drafted])
+        waiting = make_run(
+            make_submission(team, track, state="submitted"),
+            budget=1.0,
+            state=RunState.QUEUED,
+            challenge=drafted.challenge,
+        )
+        assert removal_note([drafted]) == ""
+        assert self.STAYS in removal_note([waiting])
+        RunToken.objects.filter(challenge=drafted.challenge).update(run=waiting)
+        assert removal_note([waiting]) == ""
+
+    def test_it_counts_the_records(self, team, track, drafted):
+        second = make_token(team, track, record_sha256="6" * 64)
+        make_run(drafted.submission, budget=4.0, challenge=second.challenge)
+        make_run(drafted.submission, budget=8.0)
+        note = removal_note(drafted.submission.runs.all())
+        assert "The challenges of its 2 training records stay unresolved" in note
+
+    def test_a_practice_submission_leaves_no_board_when_it_is_withdrawn(self, member, team, track, lost):
+        practice = make_submission(team, track, state="submitted", practice=True, published_at=None)
+        make_run(practice, budget=1.0, state=RunState.SCORED, challenge=lost.challenge)
+        page = unescape(member.get(practice.get_absolute_url()).text)
+        assert "removes it from the leaderboards" not in page
+        assert "The practice slot is not returned" in page
+        assert self.STAYS in page

@@ -67,6 +67,8 @@ class TestCheck:
     ) -> None:
         checked = run_pfl("check", run, "--base", base, environment=access)
         assert "No rank: the bytes are declared" in checked.stdout
+        assert f"See {site.url}/docs/checks/ for" in checked.stdout
+        assert f"Next: pfl submit {run} --track track-1 --title TITLE\n" in checked.stdout
         Phase.objects.update(requires_counted=False)
         checked = run_pfl("check", run, "--base", base, environment=access)
         assert "No rank" not in checked.stdout

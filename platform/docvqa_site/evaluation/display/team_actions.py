@@ -8,7 +8,7 @@ from django.contrib.humanize.templatetags.humanize import apnumber
 from docvqa_site.evaluation.display.status import STEP_NAMES
 from docvqa_site.evaluation.services import may_cancel
 from docvqa_site.submissions.draft_files import DraftFile, proof_of
-from docvqa_site.submissions.duplicates import would_repeat
+from docvqa_site.submissions.duplicates import competing_submission, would_repeat
 from docvqa_site.submissions.models import Artifact, Refund, RunState, Submission, SubmissionState
 from evaluator.messages.states import FINAL_STATES
 
@@ -31,6 +31,7 @@ class TeamActions:
 
     Attributes:
         copy: The words for copying it to a draft; None where that isn't offered.
+        competes_as: Of a practice submission, what was submitted for a rank with its files; None if nothing was.
         proof: The privacy proof, which a revised one may replace; None where there is nothing to revise.
         version: The number of the proof's newest version.
         staged: The number of a revised version that isn't sent yet; 0 if there is none.
@@ -40,6 +41,7 @@ class TeamActions:
     may_edit: bool
     may_cancel: bool
     copy: tuple[str, str] | None
+    competes_as: Submission | None
     proof: DraftFile | None
     version: int
     staged: int
@@ -56,6 +58,7 @@ def team_actions_on(submission: Submission) -> TeamActions:
         may_edit=is_submitted,
         may_cancel=is_submitted and may_cancel(submission),
         copy=_copy(submission, states),
+        competes_as=competing_submission(submission) if submission.practice else None,
         proof=proof_of(submission) if proof else None,
         version=proof.version if proof else 0,
         staged=staged.version if staged else 0,

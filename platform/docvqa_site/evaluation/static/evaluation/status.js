@@ -6,10 +6,11 @@ document.addEventListener("visibilitychange", () => {
   const status = document.getElementById("status");
   if (!document.hidden && status) htmx.trigger(status, "shown");
 });
-// What a person is using isn't replaced at the end of the evaluation.
+// What a person is using isn't replaced as the evaluation begins or ends.
+const CHOICES = ["team-choices", "cancel"];
 document.addEventListener("htmx:oobBeforeSwap", (event) => {
   const part = event.detail.target;
-  if (part.id === "team-choices" && (part.contains(document.activeElement) || part.querySelector("[open]"))) {
+  if (CHOICES.includes(part.id) && (part.contains(document.activeElement) || part.querySelector("[open]"))) {
     event.detail.shouldSwap = false;
   }
 });
