@@ -60,8 +60,9 @@ def proof(request: UserRequest, submission_id: UUID) -> HttpResponse:
         "proof": shown,
         "file_url": reverse("reviews:proof_file", args=[submission_id]) + f"?version={artifact.version}",
         "versions": versions,
+        "is_framed": "framed" in request.GET,
     }
-    template = "reviews/proof_framed.html" if "framed" in request.GET else "reviews/proof.html"
+    template = "reviews/proof_framed.html" if context["is_framed"] else "reviews/proof.html"
     context |= _site_around(request.user, artifact.submission)
     response = render(request, template, context, status=422 if shown.problems else 200)
     # Images load as one scrolls only where scripts could run, and the pages of a PDF have no markup of its author.
