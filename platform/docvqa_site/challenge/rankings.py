@@ -154,6 +154,7 @@ class Ranking:
         legend_of_ranks: How to read those with ranks, which an overview of all budgets isn't.
         config: The kit's config with which its page shows how to train.
         submit_options: What `pfl submit` needs besides.
+        draft_steps: What else a team does in the browser before it submits, in sentences.
         training_note: What else `pfl train` does there, in a sentence.
         challenged: Which uploads trigger a challenge, and what the site picks in it.
     """
@@ -172,6 +173,7 @@ class Ranking:
     legend_of_ranks: tuple[str, ...] = ()
     config: str = "fedavg"
     submit_options: str = ""
+    draft_steps: tuple[str, ...] = ()
     training_note: str = ""
     challenged: str = (
         "Each new transcript of a large run triggers one: the site picks the rounds whose messages your team must "
@@ -400,6 +402,11 @@ BEST_ANLS_AT_BUDGET = Ranking(
     practice_note="The challenge of its training record is unresolved until the same record is submitted for a rank.",
     config="fl-provider-dp",
     submit_options=" --proof proof.md",
+    draft_steps=(
+        "Register the key that signs your training records on your team's page. `pfl key show` prints it.",
+        "For each run, upload the training record first. The draft then shows the command that creates the annex. Run "
+        "it in a terminal, in the run folder, and upload the annex with the other files.",
+    ),
     training_note="`pfl train` gets the run token and signs the training record automatically.",
     challenged="Each new training record triggers one: the site picks the parts of the noised sums that your team must "
     "show.",

@@ -75,7 +75,7 @@ def test_a_private_track_shows_budgets_and_delta_and_requires_record_and_proof(c
     html = page(client, make_track(BEST_ANLS_AT_BUDGET, budgets=[1, 4.5], delta=1e-5))
     steps = [
         html.index(step)
-        for step in ("pfl key show", "Start a submission", "upload the training record first")
+        for step in ("Start a submission", "pfl key show", "upload the training record first")
     ]
     assert steps == sorted(steps)
     assert "upload the training record first" not in page(client, make_track())
