@@ -79,6 +79,7 @@ class DraftFile:
 
     Attributes:
         gives_rank: Whether the run gets no rank without it, though it can be submitted.
+        artifact: The key of what is `stored`, for a file of a draft.
         is_code: Whether it counts as the code that the track requires.
         staged_version: The number of a revised proof that is `stored` and isn't sent yet; 0 for any other file.
     """
@@ -91,6 +92,7 @@ class DraftFile:
     is_required: bool = True
     gives_rank: bool = False
     is_code: bool = False
+    artifact: UUID | None = None
     staged_version: int = 0
 
     @property
@@ -105,7 +107,12 @@ class DraftFile:
 
     @property
     def id(self) -> str:
-        return f"{self.run.pk if self.run else 'submission'}-{self.kind}"
+        return _file_id(self.run, self.kind)
+
+    @property
+    def place(self) -> str:
+        """The id of the heading of this part of the draft's page."""
+        return place_of_file(self.run, self.kind)
 
     @property
     def version_query(self) -> str:
@@ -187,26 +194,37 @@ def place_of_run(budget: float | None) -> str:
     return f"run{at_budget(budget, '-{}', plain)}"
 
 
+def place_of_file(run: Run | None, kind: str) -> str:
+    """Return the id of the heading under which the draft's page has a file of a run, or of the submission."""
+    return f"name-{_file_id(run, kind)}"
+
+
+def _file_id(run: Run | None, kind: str) -> str:
+    return f"{run.pk if run else 'submission'}-{kind}"
+
+
 def files_of(submission: Submission, now: datetime) -> tuple[list[RunFiles], list[DraftFile]]:
     """Return the files of every run that the submission may have, and those of the submission as a whole."""
     track = submission.track
     ranks_counted_alone = track.ranks_counted_alone(now) and not submission.practice
     newest = submission.artifacts.filter(superseded_at__isnull=True)
-    stored = _uploads_by_place(newest.filter(upload__state=UploadState.COMPLETED))
+    stored = _by_place(newest.filter(upload__state=UploadState.COMPLETED))
     pending = Artifact.pending.filter(submission=submission)
-    unfinished = _uploads_by_place(pending.filter(upload__state=UploadState.OPEN))
+    unfinished = _by_place(pending.filter(upload__state=UploadState.OPEN))
 
     def draft_file(kind: ArtifactKind, run: Run | None) -> DraftFile:
         place: Place = (run.pk if run else None, kind)
+        attached, pending = stored.get(place), unfinished.get(place)
         return DraftFile(
             kind,
             run,
             max_bytes(track, kind),
-            stored.get(place),
-            unfinished.get(place),
+            attached and attached.upload,
+            pending and pending.upload,
             kind in required,
             ranks_counted_alone and kind in COUNTED_FROM,
             track.requires_code and kind in CODE_KINDS,
+            attached and attached.pk,
         )
 
     runs = {run.budget: run for run in submission.runs.all()}
@@ -224,10 +242,8 @@ def _needed_first(files: Iterable[DraftFile]) -> list[DraftFile]:
     return sorted(files, key=lambda file: not file.is_needed)
 
 
-def _uploads_by_place(artifacts: QuerySet[Artifact]) -> dict[Place, Upload]:
-    return {
-        (artifact.run_id, artifact.kind): artifact.upload for artifact in artifacts.select_related("upload")
-    }
+def _by_place(artifacts: QuerySet[Artifact]) -> dict[Place, Artifact]:
+    return {(artifact.run_id, artifact.kind): artifact for artifact in artifacts.select_related("upload")}
 
 
 def proof_of(submission: Submission) -> DraftFile:

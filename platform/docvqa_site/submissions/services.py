@@ -57,6 +57,11 @@ from evaluator.messages.jobs import ArtifactKind
 
 # Of one team in one track.
 MAX_DRAFTS = 10
+# For a file of one kind the site draws a challenge, which a file of another kind answers.
+ANSWERED_BY = {
+    ArtifactKind.TRAINING_RECORD: ArtifactKind.TRAINING_ANNEX,
+    ArtifactKind.TRANSCRIPT: ArtifactKind.MESSAGES,
+}
 # What a team may change of a submission after it was submitted.
 EDITABLE = ("description", "code_url", "paper_url")
 
@@ -113,6 +118,20 @@ def remove_run(run: Run, actor: User) -> None:
     _discard_files(Artifact.objects.filter(run=run), actor)
     _discard_files(Artifact.pending.filter(run=run), actor)
     run.delete()
+
+
+@transaction.atomic
+def remove_file(artifact: Artifact, actor: User) -> None:
+    """Take one file out of a draft, and what was made from the challenge that the site drew for it.
+
+    Raises `ProblemError` (`E_SUBMISSION_STATE`) unless it is a draft.
+    """
+    lock_submission(artifact.submission_id, SubmissionState.DRAFT)
+    run, removed = artifact.run, [artifact.kind]
+    if run and artifact.kind in ANSWERED_BY:
+        _forget_challenge(run)
+        removed.append(ANSWERED_BY[artifact.kind])
+    _discard_files(Artifact.objects.filter(submission=artifact.submission, run=run, kind__in=removed), actor)
 
 
 def check_head(
@@ -279,9 +298,13 @@ def _index_arrived(run: Run, sha256: str | None, user: User) -> list[ArtifactKin
     if sha256:
         draw_for_index(run, sha256, user)
     elif before:
-        run.challenge, run.drawn_rounds = "", None
-        run.save(update_fields=["challenge", "drawn_rounds"])
+        _forget_challenge(run)
     return [] if run.challenge == before else [ArtifactKind.MESSAGES]
+
+
+def _forget_challenge(run: Run) -> None:
+    run.challenge, run.drawn_rounds = "", None
+    run.save(update_fields=["challenge", "drawn_rounds"])
 
 
 def _discard_other_messages(run: Run, user: User) -> None:

@@ -11,6 +11,7 @@ urlpatterns = [
     path("<uuid:submission_id>/edit/", views.edit, name="edit"),
     path("<uuid:submission_id>/runs/", views.add_run, name="add_run"),
     path("<uuid:submission_id>/runs/<uuid:run_id>/remove/", views.remove_run, name="remove_run"),
+    path("<uuid:submission_id>/files/<uuid:artifact_id>/remove/", views.remove_file, name="remove_file"),
     path(
         "<uuid:submission_id>/challenges/<int:token_id>/", views.explain_challenge, name="explain_challenge"
     ),

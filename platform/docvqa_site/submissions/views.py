@@ -19,7 +19,7 @@ from docvqa_site.challenge.models import Track
 from docvqa_site.periods import PERIODS
 from docvqa_site.submissions import publication, services
 from docvqa_site.submissions.claims import claims_above_budget
-from docvqa_site.submissions.draft_files import files_of, place_of_run
+from docvqa_site.submissions.draft_files import files_of, place_of_file, place_of_run
 from docvqa_site.submissions.draft_problems import problems_of
 from docvqa_site.submissions.draft_progress import draft_steps
 from docvqa_site.submissions.duplicates import records_submitted_before
@@ -175,6 +175,15 @@ def remove_run(request: UserRequest, submission: Submission, run_id: UUID) -> Ht
     done = f"The run{at_budget(run.budget)} and its files were removed."
     attempt(request, lambda: services.remove_run(run, request.user), done, place_of_run(run.budget))
     return _to_run(run)
+
+
+@team_action
+def remove_file(request: UserRequest, submission: Submission, artifact_id: UUID) -> HttpResponse:
+    artifact = get_object_or_404(submission.artifacts.select_related("upload", "run"), pk=artifact_id)
+    place = place_of_file(artifact.run, artifact.kind)
+    done = f"{artifact.upload.filename} was removed."
+    attempt(request, lambda: services.remove_file(artifact, request.user), done, place)
+    return redirect(f"{submission.get_absolute_url()}#{place}")
 
 
 def _to_run(run: Run) -> HttpResponse:

@@ -308,12 +308,39 @@ class TestDraftPage:
                 in post(member, "add_run", submission.pk, budget=budget, follow=True).content.decode()
             )
 
+    def test_one_file_is_removed(self, member, team):
+        draft = make_complete_draft(team, make_private_track())
+        run = draft.runs.get(budget=1.0)
+        record = run.artifacts.get(kind=ArtifactKind.TRAINING_RECORD)
+        response = post(member, "remove_file", draft.pk, record.pk)
+        place = f"name-{run.pk}-training_record"
+        assert response["Location"] == f"{draft.get_absolute_url()}#{place}"
+        before, heading, after = page(member, "detail", draft.pk).partition(f'id="{place}"')
+        assert heading
+        assert [part.count(f"{record.upload.filename} was removed.") for part in (before, after)] == [0, 1]
+        # Its annex answers a challenge that nothing asks any more.
+        kept = set(run.artifacts.values_list("kind", flat=True))
+        assert kept == set(draft.track.kind.run_artifacts) - {"training_record", "training_annex"}
+        run.refresh_from_db()
+        assert run.challenge == ""
+        proof = draft.proof()
+        post(member, "remove_file", draft.pk, proof.pk)
+        assert draft.proof() is None
+        # Neither of another submission, nor of what was submitted.
+        other = make_complete_draft(team)
+        file = other.artifacts.first()
+        assert post(member, "remove_file", draft.pk, file.pk).status_code == 404
+        post(member, "submit", other.pk)
+        assert "was removed" not in post(member, "remove_file", other.pk, file.pk, follow=True).text
+        assert "Yes, remove" not in page(member, "detail", other.pk)
+        assert other.artifacts.filter(pk=file.pk).exists()
+
     def test_whoever_removes_a_record_reads_what_becomes_of_its_challenge(self, member, team):
         draft = make_complete_draft(team, make_private_track())
         fill(make_run(draft, budget=4.0), leave_out=[ArtifactKind.TRAINING_RECORD])
         html = page(member, "detail", draft.pk)
-        assert html.count("Yes, remove") == 3
         assert html.count("Unless its training record is submitted") == 2
+        assert html.count("Unless the record is submitted") == 2
 
     def test_a_link_needs_no_scheme(self, member, team):
         submission = make_submission(team)
