@@ -153,7 +153,7 @@ def test_both_hashes_and_the_kits_file_are_beside_a_file_that_differs(client, ch
     entry = entry[entry.index(f'<a href="{place}">') :]
     entry = entry[: entry.index("</li>")]
     assert "0" * 64 in entry
-    assert re.search(r"starter_kit/dp/clipping.py: (\w{64})", PROOF)[1] in entry
+    assert re.findall(r"starter_kit/dp/clipping.py: (\w{64})", PROOF)[0] in entry
     file = client.get(place)
     assert file.content == (ROOT / "starter_kit" / "dp" / "clipping.py").read_bytes()
     assert file["Content-Type"] == "text/plain; charset=utf-8"

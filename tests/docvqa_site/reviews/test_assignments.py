@@ -207,4 +207,5 @@ def test_a_reviewer_with_a_conflict_takes_no_proof_and_reads_why(client, submiss
     client.force_login(reviewer)
     page = client.post(reverse("reviews:take", args=[submission.pk]))
     assert (page.status_code, "member of the submitting team" in page.text) == (403, True)
+    assert "If you think you should have access" in page.text
     assert not ProofReview.objects.exists()
