@@ -219,12 +219,12 @@ def files_of(submission: Submission, now: datetime) -> tuple[list[RunFiles], lis
             kind,
             run,
             max_bytes(track, kind),
-            attached and attached.upload,
-            pending and pending.upload,
+            attached.upload if attached else None,
+            pending.upload if pending else None,
             kind in required,
             ranks_counted_alone and kind in COUNTED_FROM,
             track.requires_code and kind in CODE_KINDS,
-            attached and attached.pk,
+            attached.pk if attached else None,
         )
 
     runs = {run.budget: run for run in submission.runs.all()}

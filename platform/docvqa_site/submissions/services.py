@@ -127,10 +127,11 @@ def remove_file(artifact: Artifact, actor: User) -> None:
     Raises `ProblemError` (`E_SUBMISSION_STATE`) unless it is a draft.
     """
     lock_submission(artifact.submission_id, SubmissionState.DRAFT)
-    run, removed = artifact.run, [artifact.kind]
-    if run and artifact.kind in ANSWERED_BY:
+    run, kind = artifact.run, ArtifactKind(artifact.kind)
+    removed = [kind]
+    if run and kind in ANSWERED_BY:
         _forget_challenge(run)
-        removed.append(ANSWERED_BY[artifact.kind])
+        removed.append(ANSWERED_BY[kind])
     _discard_files(Artifact.objects.filter(submission=artifact.submission, run=run, kind__in=removed), actor)
 
 
