@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from docvqa_site.submissions.code import CODE_KINDS
 from docvqa_site.submissions.models import Artifact, Run, Submission
+from docvqa_site.submissions.removal import removal_notes_of_runs
 from docvqa_site.submissions.required import SUFFIXES, max_bytes
 from docvqa_site.ui.budgets import at_budget, plain
 from docvqa_site.uploads.models import Upload, UploadState
@@ -82,6 +83,7 @@ class DraftFile:
         artifact: The key of what is `stored`, for a file of a draft.
         is_code: Whether it counts as the code that the track requires.
         staged_version: The number of a revised proof that is `stored` and isn't sent yet; 0 for any other file.
+        removal_note: What stays behind when it is removed; empty if nothing does.
     """
 
     kind: ArtifactKind
@@ -94,6 +96,7 @@ class DraftFile:
     is_code: bool = False
     artifact: UUID | None = None
     staged_version: int = 0
+    removal_note: str = ""
 
     @property
     def is_needed(self) -> bool:
@@ -113,6 +116,13 @@ class DraftFile:
     def place(self) -> str:
         """The id of the heading of this part of the draft's page."""
         return place_of_file(self.run, self.kind)
+
+    @property
+    def removal_warning(self) -> str:
+        """What a team loses by removing it."""
+        is_record = self.kind is ArtifactKind.TRAINING_RECORD
+        what = "The record and its annex" if is_record else "The file"
+        return f"{what} will be deleted. This can't be undone. {self.removal_note}".strip()
 
     @property
     def version_query(self) -> str:
@@ -172,6 +182,7 @@ class RunFiles:
     budget: float | None
     run: Run | None
     files: list[DraftFile]
+    removal_note: str = ""
 
     @property
     def place(self) -> str:
@@ -179,9 +190,9 @@ class RunFiles:
         return place_of_run(self.budget)
 
     @property
-    def has_record(self) -> bool:
-        """Whether a training record is stored, for which the site has drawn a challenge."""
-        return any(file.kind is ArtifactKind.TRAINING_RECORD and file.stored for file in self.files)
+    def removal_warning(self) -> str:
+        """What a team loses by removing the run."""
+        return f"The run's files will be deleted. This can't be undone. {self.removal_note}".strip()
 
     @property
     def lacks_rank(self) -> bool:
@@ -225,13 +236,17 @@ def files_of(submission: Submission, now: datetime) -> tuple[list[RunFiles], lis
             ranks_counted_alone and kind in COUNTED_FROM,
             track.requires_code and kind in CODE_KINDS,
             attached.pk if attached else None,
+            removal_note=notes.get(run.pk, "") if run and kind is ArtifactKind.TRAINING_RECORD else "",
         )
 
     runs = {run.budget: run for run in submission.runs.all()}
+    notes = removal_notes_of_runs(runs.values())
     kinds = [*track.kind.run_artifacts, *track.kind.optional_artifacts]
     required = {*track.kind.run_artifacts, *submission.required_proofs}
     boards = [
-        RunFiles(budget, run, _needed_first(draft_file(kind, run) for kind in kinds) if run else [])
+        RunFiles(budget, run, _needed_first(draft_file(kind, run) for kind in kinds), notes[run.pk])
+        if run
+        else RunFiles(budget, None, [])
         for budget in track.run_budgets()
         for run in [runs.get(budget)]
     ]

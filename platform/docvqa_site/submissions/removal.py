@@ -1,6 +1,7 @@
 """What it means to remove runs, or all of a submission: in sentences that its team reads before it does so."""
 
 from collections.abc import Iterable
+from uuid import UUID
 
 from docvqa_site.submissions.models import Run, RunToken, Submission, SubmissionState
 from docvqa_site.submissions.states import IN_EVALUATION
@@ -19,6 +20,13 @@ def removal_notes(drafts: Iterable[Submission]) -> list[tuple[Submission, str]]:
     listed = list(drafts)
     left = _left_unresolved(run for draft in listed for run in draft.runs.all())
     return [(draft, _note(sum(run.challenge in left for run in draft.runs.all()))) for draft in listed]
+
+
+def removal_notes_of_runs(runs: Iterable[Run]) -> dict[UUID, str]:
+    """Return for each of these runs of one submission, by its key, what stays behind when it alone is removed."""
+    listed = list(runs)
+    left = _left_unresolved(listed)
+    return {run.pk: _note(int(run.challenge in left)) for run in listed}
 
 
 def _left_unresolved(runs: Iterable[Run]) -> set[str]:

@@ -28,7 +28,7 @@ from tests.docvqa_site.factories import (
     make_user,
     owner_of,
 )
-from tests.docvqa_site.submissions.drafts import fill, make_complete_draft, make_private_track
+from tests.docvqa_site.submissions.drafts import make_complete_draft, make_private_track
 from tests.docvqa_site.submissions.pages import page, post
 from tests.docvqa_site.submissions.records import record_of
 
@@ -334,13 +334,6 @@ class TestDraftPage:
         assert "was removed" not in post(member, "remove_file", other.pk, file.pk, follow=True).text
         assert "Yes, remove" not in page(member, "detail", other.pk)
         assert other.artifacts.filter(pk=file.pk).exists()
-
-    def test_whoever_removes_a_record_reads_what_becomes_of_its_challenge(self, member, team):
-        draft = make_complete_draft(team, make_private_track())
-        fill(make_run(draft, budget=4.0), leave_out=[ArtifactKind.TRAINING_RECORD])
-        html = page(member, "detail", draft.pk)
-        assert html.count("Unless its training record is submitted") == 2
-        assert html.count("Unless the record is submitted") == 2
 
     def test_a_link_needs_no_scheme(self, member, team):
         submission = make_submission(team)

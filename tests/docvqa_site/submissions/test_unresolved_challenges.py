@@ -18,7 +18,7 @@ from tests.docvqa_site.factories import (
     make_token,
     make_user,
 )
-from tests.docvqa_site.submissions.drafts import make_private_track
+from tests.docvqa_site.submissions.drafts import fill, make_private_track
 
 pytestmark = pytest.mark.django_db
 
@@ -151,6 +151,16 @@ class TestRemoval:
         assert discarding in unescape(member.get(drafted.submission.get_absolute_url()).text)
         without_record = make_submission(team, track)
         assert self.STAYS not in member.get(without_record.get_absolute_url()).text
+
+    def test_whoever_removes_a_run_or_its_record_reads_it_before(self, member, drafted, lost):
+        fill(drafted)
+        drafted.challenge = lost.challenge
+        drafted.save()
+        fill(make_run(drafted.submission, budget=4.0))
+        page = unescape(member.get(drafted.submission.get_absolute_url()).text)
+        for removed in ("The run's files", "The record and its annex"):
+            assert page.count(f"{removed} will be deleted. This can't be undone. {self.STAYS}") == 1
+            assert page.count(f"{removed} will be deleted. This can't be undone.") == 2
 
     def test_it_is_stated_beside_each_draft_of_the_list(self, member, team, track, drafted):
         make_submission(team, track, title="Without a record")
