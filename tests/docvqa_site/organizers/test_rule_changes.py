@@ -123,14 +123,14 @@ def test_another_delta_says_what_it_means_and_is_noted_publicly(client: Client, 
 def test_another_rule_for_first_downloads_is_in_the_facts_and_the_rules_of_new_runs(
     client: Client, organizer, track
 ) -> None:
-    assert "<dt>First download</dt><dd>not counted, as in" in client.get("/tracks/track/").text
+    assert ">First download</a></dt><dd>not counted, as in" in client.get("/tracks/track/").text
     page = confirmed(client, fields(track, first_download="counted"))
     assert "Their bytes stay on the boards, next to bytes under the new rule." in page
     track.refresh_from_db()
     assert track.rules(4.0).first_download is FirstDownload.COUNTED
     note = "First download: not counted, as in the published competition → counted, even if the log leaves it out."
     assert RuleChange.objects.get().text == note
-    assert "<dt>First download</dt><dd>counted, even if" in client.get("/tracks/track/").text
+    assert ">First download</a></dt><dd>counted, even if" in client.get("/tracks/track/").text
     assert client.get("/api/v1/leaderboards").json()[0]["first_download"] == "counted"
 
 
