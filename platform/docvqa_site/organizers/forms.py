@@ -24,7 +24,7 @@ HELP = {
     "leakage_set": "Data from members and nonmembers of the training set, used to measure what ranked runs leak: "
     "a split of a folder under test_sets/ on the workers.",
     "budgets": "Such as 1, 4, 8. Each budget has its own board.",
-    "required_reviews": "Number of reviewers who must accept a proof before its result is verified.",
+    "required_reviews": "Number of reviewers who must accept a proof before it counts as accepted.",
     "unbound_level": "In some runs, no check shows that the checkpoint is the result of the recorded training. This is "
     "how they are ranked.",
     "providers_per_client": "The number of training providers of each client, in the order of the client ids, such as "

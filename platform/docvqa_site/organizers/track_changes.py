@@ -39,7 +39,7 @@ Changes = Mapping[str, tuple[Any, Any]]
 # The rules by which boards rank and tracks open, with their public names.
 BOARD_RULES = {
     "anls_threshold": "ANLS threshold",
-    "required_reviews": "Accepting reviewers required for a verified result",
+    "required_reviews": "Accepting reviewers required for each proof",
     "unbound_level": "Unbound runs",
     "budgets": "Privacy budgets ε",
     "paused": "Paused",
@@ -163,7 +163,8 @@ def _review_sentence(track: Track, required: tuple[int, int]) -> str:
         for number in required
     )
     if gained := len(after - before):
-        return f"{gained} method{pluralize(gained)} become{pluralize(gained, 's,')} verified."
+        proofs = f"The proof{pluralize(gained)} of {gained} method{pluralize(gained)}"
+        return f"{proofs} become{pluralize(gained, 's,')} accepted."
     if lost := len(before - after):
         return f"{lost} method{pluralize(lost)} {pluralize(lost, 'is,are')} under review again."
     return "No method changes status."

@@ -142,14 +142,14 @@ def private_fields(**changed) -> dict[str, object]:
     return fields(required_reviews=2, unbound_level=2, budgets="[1, 4]", **changed)
 
 
-def test_fewer_reviews_say_what_becomes_verified(client: Client, organizer, private_track) -> None:
+def test_fewer_reviews_say_which_proofs_become_accepted(client: Client, organizer, private_track) -> None:
     address, data = f"/organize/tracks/{private_track.slug}/", private_fields() | {"required_reviews": 1}
-    assert "1 method becomes verified." in client.post(address, data).content.decode()
+    assert "The proof of 1 method becomes accepted." in client.post(address, data).content.decode()
     confirmed(client, address, data)
     private_track.refresh_from_db()
     assert private_track.required_reviews == 1
     note = RuleChange.objects.get().text
-    assert note == "Accepting reviewers required for a verified result: 2 → 1."
+    assert note == "Accepting reviewers required for each proof: 2 → 1."
 
 
 def test_another_list_of_budgets_says_which_boards_come_and_go(client: Client, organizer, private_track):
