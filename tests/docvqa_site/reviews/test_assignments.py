@@ -1,4 +1,5 @@
 from datetime import timedelta
+from html import unescape
 
 import pytest
 from django.contrib.auth.models import Permission
@@ -207,5 +208,5 @@ def test_a_reviewer_with_a_conflict_takes_no_proof_and_reads_why(client, submiss
     client.force_login(reviewer)
     page = client.post(reverse("reviews:take", args=[submission.pk]))
     assert (page.status_code, "member of the submitting team" in page.text) == (403, True)
-    assert "If you think you should have access" in page.text
+    assert "You can't review this proof" in unescape(page.text)
     assert not ProofReview.objects.exists()

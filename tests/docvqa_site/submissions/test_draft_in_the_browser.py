@@ -129,7 +129,7 @@ def test_an_upload_is_paused_resumed_and_canceled(open_page, checkpoint, complai
     file.locator("[data-action=resume]").evaluate("button => { button.click(); button.click(); }")
     expect(file.get_by_text("is uploaded.")).to_be_visible(timeout=60_000)
     expect(file.locator(".problem")).to_have_count(0)
-    expect_buttons(file, "Replace")
+    expect_buttons(file, "Remove", "Replace")
     assert stored_content("checkpoint") == checkpoint.read_bytes()
     assert page.evaluate("() => Object.keys(localStorage)") == []
     assert "%" not in page.title()
@@ -329,7 +329,8 @@ def test_a_problems_address_of_this_site_is_a_link(open_page):
           document.querySelector("main").append(problemCard({ code: "E_X", message: "Wrong.", next_step }));
         }"""
     )
-    links = page.locator(".problem a")
+    # Beside that of the code, which leads to its meaning.
+    links = page.locator(".problem dd a")
     expect(links).to_have_count(1)
     expect(links).to_have_attribute("href", re.compile("/submissions/$"))
 

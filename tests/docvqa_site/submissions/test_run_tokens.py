@@ -95,7 +95,7 @@ class TestListing:
         for _ in range(20):
             make_token(team, track, run=make_run(make_submission(team, track), budget=1.0))
         client.force_login(owner)
-        with django_assert_max_num_queries(13):
+        with django_assert_max_num_queries(14):
             client.get(reverse("submissions:list"))
 
     def test_organizers_read_and_never_edit(self, client, team):

@@ -195,6 +195,7 @@ NO_PAGE = {
     "results:bibtex", "results:file", "results:archive",
     "submissions:bibtex", "submissions:citation", "submissions:eval_results", "submissions:evidence",
     "submissions:proof_file", "submissions:proof_page", "reviews:proof_file", "reviews:proof_page", "reviews:code_file",
+    "reviews:kit_file",
     "organizers:export", "organizers:check_file", "organizers:file_parts", "organizers:file_part_urls",
     "mfa_download_recovery_codes", "mfa_login_webauthn",
     # Parts of the pages of a submission and of a run.

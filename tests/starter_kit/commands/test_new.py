@@ -17,7 +17,7 @@ def test_a_new_method_is_written_trained_and_kept_with_its_run(
     )
     assert "trained with clever_idea, 1 round," in trained.stdout
     assert f"Report: {tmp_path / 'run' / 'report.html'}" in trained.stdout
-    command = trained.stdout.rpartition("To score the run: pfl ")[2]
+    command = trained.stdout.rpartition("To score the run: pfl ")[2].partition("\n")[0]
     assert "ANLS" in pfl(*shlex.split(command)).stdout
     assert (tmp_path / "run" / "clever_idea.py").read_bytes() == (tmp_path / "clever_idea.py").read_bytes()
     assert "nothing is overwritten" in pfl("new", "clever_idea", "--out", tmp_path, status=2).stderr
