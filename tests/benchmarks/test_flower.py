@@ -80,18 +80,17 @@ def federate(parties: Parties, given: Sequence[str], clients: Sequence[Sequence[
         parties.start("node", *same, "--server", f"127.0.0.1:{port}", *own)
 
 
-def follow(parties: Parties, peaks: Peaks, until: int | None = None) -> None:
-    """Wait for the server's end, or until this many rounds are complete; meanwhile, look at memory."""
-    metrics = parties.folder / "run" / METRICS
-    server = parties.started[0]
+def follow(parties: Parties, peaks: Peaks, until: str = "") -> None:
+    """Wait for the server's end, or until it has printed a text; meanwhile, look at memory."""
+    server, printed = parties.started[0], parties.logs / "0.log"
     while server.poll() is None:
-        if until is not None and metrics.exists() and len(metrics.read_text().splitlines()) >= until:
+        if until and until in printed.read_text():
             return
         peaks.look()
         time.sleep(0.2)
-    status, printed = server.ended()
-    assert status == 0, printed
-    assert until is None, printed
+    status, text = server.ended()
+    assert status == 0, text
+    assert not until, text
 
 
 def in_one_process(parties: Parties, given: Sequence[str]) -> list[float]:
@@ -130,7 +129,7 @@ def test_a_hundred_clients_and_a_node_that_stops(parties: Parties) -> None:
     groups = [range(CLIENTS)[number::NODES] for number in range(NODES)]
     peaks = Peaks(parties)
     federate(parties, given, groups, "--timeout", str(TIMEOUT_S))
-    follow(parties, peaks, until=1)
+    follow(parties, peaks, until=f": round 1/{ROUNDS}: ")
     stop(parties.started[-1])
     try:
         follow(parties, peaks)
