@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from docvqa_site.challenge.rankings import Shortfall
 from docvqa_site.reviews.models import COUNTED_IN, Decision
@@ -49,6 +49,7 @@ class Verdict:
     """The status of a submission's results, with the reason where there is a proof to judge.
 
     Attributes:
+        detail: What is to be said beside the label of the status.
         accepted: How many reviewers have accepted the proof, of `required` that verify it.
         asks_changes: Whether the team is to revise the proof, which is under review until then.
         is_proposal: Whether one reviewer proposes to reject it, and nobody else has decided.
@@ -58,7 +59,7 @@ class Verdict:
     """
 
     status: ResultStatus
-    reason: str = ""
+    detail: str = ""
     accepted: int = 0
     required: int = 0
     asks_changes: bool = False
@@ -71,22 +72,24 @@ class Verdict:
         """Return the status of a run with this shortfall, in words; of one that was found invalid, how."""
         return shortfall.short if shortfall and shortfall.is_invalid else self.status.label
 
-    @property
-    def detail(self) -> str:
-        """The reason without what the label of the status says already."""
-        return self.reason.removeprefix(self.status.label).lstrip(": ")
+    @cached_property
+    def reason(self) -> str:
+        """The detail as it stands alone, so with the status, which an open review says by itself."""
+        return self._labeled(self.status.label) if self.detail and not self.is_open else self.detail
 
     @property
     def sentence(self) -> str:
-        """The status with its reason; that of a rejection is its reviewers' own text, which is shown elsewhere."""
+        """The status with its detail; that of a rejection is its reviewers' own text, which is shown elsewhere."""
         label = self.status.label.capitalize()
-        if self.rejection:
-            return f"{label}."
-        return (
-            f"{self.reason.capitalize()}."
-            if self.reason.startswith(self.status.label)
-            else f"{label}: {self.reason}."
-        )
+        return f"{label}." if self.rejection else f"{self._labeled(label)}."
+
+    @property
+    def is_open(self) -> bool:
+        """Whether reviewers are still to decide."""
+        return self.status is ResultStatus.PROVISIONAL
+
+    def _labeled(self, label: str) -> str:
+        return f"{label}{' ' if self.status is ResultStatus.VERIFIED else ': '}{self.detail}"
 
     @property
     def rejection(self) -> str:
@@ -156,23 +159,23 @@ def _verdict_of(tally: Tally, required: int, rejections: tuple[str, ...]) -> Ver
     is_split = is_open and not is_proposal and tally.rejections > 0
     reasons = rejections if status is ResultStatus.REJECTED else ()
     if status is ResultStatus.REJECTED:
-        reason = "proof rejected: " + " · ".join(reasons)
+        detail = " · ".join(reasons)
     elif status is ResultStatus.VERIFIED:
-        reason = f"proof accepted by {tally.acceptances} reviewers"
+        detail = f"by {tally.acceptances} reviewers"
     elif asks_changes:
-        reason = "changes to the proof requested" + (
+        detail = "changes to the proof requested" + (
             "; another reviewer proposes to reject it" if is_split else ""
         )
     elif is_proposal:
-        reason = "one reviewer proposes to reject the proof; a second opinion is due"
+        detail = "one reviewer proposes to reject the proof; a second opinion is due"
     elif is_split:
-        reason = (
+        detail = (
             f"reviewers disagree; {'a third' if tally.decisions == 2 else 'another'} reviewer needs to decide"
         )
     elif is_withheld:
-        reason = AWAITS_REVIEW
+        detail = AWAITS_REVIEW
     else:
-        reason = f"proof accepted by {tally.acceptances} of {required} reviewers"
+        detail = f"proof accepted by {tally.acceptances} of {required} reviewers"
     return Verdict(
-        status, reason, tally.acceptances, required, asks_changes, is_proposal, is_split, reasons, is_withheld
+        status, detail, tally.acceptances, required, asks_changes, is_proposal, is_split, reasons, is_withheld
     )
