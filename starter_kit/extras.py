@@ -37,6 +37,22 @@ def import_extra(module: str, extra: str, title: str, *, package: str = "") -> M
         ) from error
 
 
+def kit_missing(message: str, found: object, more: str = "") -> ProblemError:
+    """Return the problem (`E_CONFIGURATION`) that the package was installed without the kit.
+
+    Args:
+        more: What follows the command that installs it.
+    """
+    return ProblemError.of(
+        ErrorCode.CONFIGURATION,
+        message=message,
+        where="pfl",
+        expected="the packages of the extra `kit`",
+        found=found,
+        next_step=f"Install them with `{install_command('kit')}`.{more}",
+    )
+
+
 def install_command(extra: str) -> str:
     """Return the command that adds an extra to this installation: of a clone, of an address, or of a wheel on disk."""
     extras = extra if extra in COMPLETE else f"kit,{extra}"

@@ -7,19 +7,10 @@ try:
     import typer.core
 except ModuleNotFoundError as error:
     # The package was installed without the kit: for the site, or by mistake.
-    from evaluator.errors import ErrorCode, ProblemError
-    from starter_kit.extras import install_command
+    from starter_kit.extras import install_command, kit_missing
 
-    problem = ProblemError.of(
-        ErrorCode.CONFIGURATION,
-        message="The starter kit is not installed.",
-        where="pfl",
-        expected="the packages of the extra `kit`",
-        found=error,
-        next_step=f"Install them with `{install_command('kit')}`. For `pfl verify` alone, "
-        f"`{install_command('verify')}` is enough, and much smaller.",
-    )
-    raise SystemExit(str(problem)) from error
+    verify = f" For `pfl verify` alone, `{install_command('verify')}` is enough, and much smaller."
+    raise SystemExit(str(kit_missing("The starter kit is not installed.", error, verify))) from error
 
 # Plain help loads no rich, nothing in it is cut off, and it can be copied. `rich_markup_mode=None` alone would leave
 # markup in the help of options.

@@ -69,7 +69,9 @@ class PflGroup(TyperGroup):
         if cmd_name not in VERBS:
             return None
         if cmd_name not in WITHOUT_TORCH and find_spec("torch") is None:
-            raise _kit_missing(cmd_name)
+            from starter_kit.extras import kit_missing
+
+            raise kit_missing(f"`pfl {cmd_name}` needs the whole starter kit.", "torch is not installed")
         module = import_module(f"starter_kit.commands.{cmd_name}")
         app = getattr(module, "app", None)
         command = get_command(app) if app else command_of(getattr(module, cmd_name))
@@ -96,21 +98,6 @@ class PflGroup(TyperGroup):
         """List the verbs with their help, in full."""
         with formatter.section("Commands"):
             formatter.write_dl(list(VERBS.items()))
-
-
-def _kit_missing(verb: str) -> Exception:
-    """Return the problem that only the part of the kit is installed that `pfl verify` needs."""
-    from evaluator.errors import ErrorCode, ProblemError
-    from starter_kit.extras import install_command
-
-    return ProblemError.of(
-        ErrorCode.CONFIGURATION,
-        message=f"`pfl {verb}` needs the whole starter kit.",
-        where="pfl",
-        expected="the packages of the extra `kit`",
-        found="torch is not installed",
-        next_step=f"Install them with `{install_command('kit')}`.",
-    )
 
 
 def _print_version(ctx: click.Context, _param: click.Parameter, is_given: bool) -> None:
