@@ -225,13 +225,13 @@ def files_of(submission: Submission, now: datetime) -> tuple[list[RunFiles], lis
 
     def draft_file(kind: ArtifactKind, run: Run | None) -> DraftFile:
         place: Place = (run.pk if run else None, kind)
-        attached, pending = stored.get(place), unfinished.get(place)
+        attached, begun = stored.get(place), unfinished.get(place)
         return DraftFile(
             kind,
             run,
             max_bytes(track, kind),
             attached.upload if attached else None,
-            pending.upload if pending else None,
+            begun.upload if begun else None,
             kind in required,
             ranks_counted_alone and kind in COUNTED_FROM,
             track.requires_code and kind in CODE_KINDS,
