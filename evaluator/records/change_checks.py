@@ -73,22 +73,24 @@ def _measured(case: Case) -> list[Part] | Unmeasured:
     weights, planned = _weights(run, rounds), _weights(run, max(run.rounds, rounds))
     if weights is None or planned is None:
         return Unmeasured(f"the rule {run.server.rule} isn't linear in the noised sums")
+    bounds, stated = (
+        [
+            replace(bounds_of(case, sums, plan, providers), parts=len(weights))
+            for sums, plan in zip(weights, planned, strict=True)
+        ]
+        for providers in (expected_providers, stated_providers)
+    )
+    if not any(each.std for each in bounds):
+        return Unmeasured("no round has noise", is_needless=True)
     parts = []
-    for shapes, moves, sums, plan in zip(
-        _shapes(run), _schedules(run, rounds), weights, planned, strict=True
-    ):
+    for number, (shapes, moves) in enumerate(zip(_shapes(run), _schedules(run, rounds), strict=True)):
         ends = _ends(case, shapes)
         if ends is None:
             return Unmeasured("the trained tensors are neither in the base weights nor adapters in the annex")
-        bounds, stated = (
-            replace(bounds_of(case, sums, plan, providers), parts=len(weights))
-            for providers in (expected_providers, stated_providers)
-        )
-        change = measure(*ends, bounds.std)
-        directed = directed_signal(*ends, shapes.values(), change, bounds)
-        parts.append(Part(ends, change, bounds, stated, directed, moves_always=bool(moves.all())))
-    if not any(part.bounds.std for part in parts):
-        return Unmeasured("no round has noise", is_needless=True)
+        change = measure(*ends, bounds[number].std)
+        directed = directed_signal(*ends, shapes.values(), change, bounds[number])
+        always = bool(moves.all())
+        parts.append(Part(ends, change, bounds[number], stated[number], directed, moves_always=always))
     return parts
 
 

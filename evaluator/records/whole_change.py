@@ -8,8 +8,8 @@ that is fixed beforehand changes by at most
 
 where V = Σ(cₜσₜSₜ)² is the variance of the whole noise. A union bound over all sets of k blocks, and of k coordinates,
 for every k, makes it hold for the longest ones. Tensors that take turns are looked at apart: cₜ is 0 for those that a
-round doesn't move. docs/proofs/whole-change.md proves it, also for clip norms and numbers
-of rounds that depend on earlier rounds; so `upper_ratio` above 1 shows a lie.
+round doesn't move. docs/proofs/whole-change.md proves it, also for clip norms and numbers of rounds that depend on
+earlier rounds; so `upper_ratio` above 1 shows a lie.
 
 Noise has no preferred directions, as training has: a matrix of r·c standard normal values has no singular value above
 √r + √c + √(2 ln 1/p), with the same probability. What the singular values of Δ exceed that by is signal, however long Δ
