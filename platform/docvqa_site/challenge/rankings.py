@@ -369,10 +369,10 @@ _UNBOUND = SafeString(
     "A run is <em>unbound</em> if the checks can't tie its checkpoint to the noised sums (each round's sum of updates "
     "plus noise) recorded for it. This happens if at least one of these is true:"
     "<ul><li>The update rule can't be replayed.</li>"
-    "<li>The check <code>record.linkage</code> or <code>record.whole_change</code> flagged the run or had no power "
-    "(couldn't have detected a relevant deviation).</li>"
+    "<li>The check <code>record.linkage</code>, <code>record.whole_change</code> or <code>record.noise_shape</code> "
+    "flagged the run or had no power (couldn't have detected a relevant deviation, for example because a codec rounded "
+    "the noise).</li>"
     "<li>The check <code>record.alignment</code> flagged the run.</li>"
-    "<li>The check <code>record.noise_shape</code> had no power, for example because a codec rounded the noise.</li>"
     "</ul>"
 )
 

@@ -65,11 +65,13 @@ def test_a_run_whose_linkage_did_not_pass_is_unbound(status: CheckStatus):
 def test_a_run_is_bound_by_a_check_that_passed_and_not_by_one_that_was_not_made():
     linkage = Check(id="record.linkage", status=CheckStatus.PASSED)
     whole = Check(id="record.whole_change", status=CheckStatus.NOT_APPLICABLE)
-    shape = Check(id="record.noise_shape", status=CheckStatus.FLAGGED)
+    shape = Check(id="record.noise_shape", status=CheckStatus.NOT_APPLICABLE)
     alignment = Check(id="record.alignment", status=CheckStatus.NO_POWER)
     assert unbound_by([linkage, whole, shape, alignment, FLAGGED]) == ""
     aligned = Check(id="record.alignment", status=CheckStatus.FLAGGED)
     assert unbound_by([linkage, whole, shape, aligned]) == "record.alignment: flagged"
+    moved = Check(id="record.noise_shape", status=CheckStatus.FLAGGED)
+    assert unbound_by([linkage, whole, moved, alignment]) == "record.noise_shape: flagged"
     assert unbound_by([linkage, whole]) == "record.noise_shape: not made"
     assert unbound_by([linkage]) == "record.whole_change: not made"
     assert unbound_by([PASSED]) == "record.linkage: not made"
