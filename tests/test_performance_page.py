@@ -10,6 +10,10 @@ def test_every_benchmark_has_its_section() -> None:
     assert read_page(PAGE).keys() == BENCHMARKS
 
 
+def test_the_page_has_no_figures_of_a_benchmark_that_failed() -> None:
+    assert "FAILED" not in PAGE.read_text()
+
+
 def test_sections_outlast_being_written_again(tmp_path: Path) -> None:
     page, sections = tmp_path / "page.md", {"test_a": "## A\n\n1\n\n", "test_b": "## B\n\n2\n\n"}
     write_page(page, sections)

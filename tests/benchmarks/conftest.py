@@ -9,6 +9,7 @@ import inspect
 import os
 import platform
 import re
+import subprocess
 from collections import defaultdict
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -114,7 +115,19 @@ def _measured(text: str) -> str:
     memory_gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     machine = f"{_processor()}, {len(os.sched_getaffinity(0))} cores, {memory_gb:.0f} GB, {_accelerator()}"
     software = f"Python {platform.python_version()}, PyTorch {version('torch')}"
-    return f"{datetime.now(UTC):%B %-d, %Y}, {machine}; {software}.\n\n```text\n{text}\n```"
+    return f"{datetime.now(UTC):%B %-d, %Y}, {_commit()}{machine}; {software}.\n\n```text\n{text}\n```"
+
+
+def _commit() -> str:
+    """The commit that was measured, marked where files differ from it; empty outside a repository."""
+    command = ["git", "describe", "--always", "--exclude=*", "--dirty= with changes"]
+    try:
+        found = subprocess.run(
+            command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return f"commit {found.stdout.strip()}, "
 
 
 def _processor() -> str:

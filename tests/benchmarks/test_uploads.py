@@ -6,7 +6,8 @@ serves it. PFL_UPLOAD_MB names another size of the file than 1 GiB.
 `cp` hashes nothing and has no connection in between. So the folder store's upload is also compared with what no upload
 can do without: three passes of SHA-256 (the file and its parts by the client, the parts by the site), and moving the
 bytes over a connection into a file, by plain loops. Their processor time, shared evenly by all cores, is the least that
-an upload can take on the machine.
+an upload can take on the machine: with two cores, this floor alone is more than twice as long as `cp`, so the upload is
+held to a multiple of the floor.
 """
 
 import hashlib
@@ -36,6 +37,9 @@ pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(1800)]
 
 SIZE_MB = int(os.environ.get("PFL_UPLOAD_MB", "1024"))
 MAX_RATIO = 1.5
+# Of the processor time that no upload can do without, shared evenly by all cores. HTTP, and waiting for a part's answer,
+# make up the rest.
+MAX_OVER_FLOOR = 2.5
 # Of the web process, beside its code: less than if it also held the three parts that are sent at once.
 MAX_GROWTH_MB = 32
 
@@ -156,7 +160,7 @@ def test_the_folder_store_against_cp(tmp_path: Path, file: Path) -> None:
         f"{ours_s / (hashing_s + copy_s):.2f} times as long"
     )
     assert memory.growth_mb < MAX_GROWTH_MB
-    assert ours_s < MAX_RATIO * copy_s
+    assert ours_s < MAX_OVER_FLOOR * least_s
 
 
 def test_a_bucket_against_boto3(tmp_path: Path, file: Path, seaweedfs: SeaweedFS) -> None:
