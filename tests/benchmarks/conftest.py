@@ -122,9 +122,7 @@ def _commit() -> str:
     """The commit that was measured, marked where files differ from it; empty outside a repository."""
     command = ["git", "describe", "--always", "--exclude=*", "--dirty= with changes"]
     try:
-        found = subprocess.run(
-            command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True
-        )
+        found = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return ""
     return f"commit {found.stdout.strip()}, "

@@ -37,8 +37,8 @@ pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(1800)]
 
 SIZE_MB = int(os.environ.get("PFL_UPLOAD_MB", "1024"))
 MAX_RATIO = 1.5
-# Of the processor time that no upload can do without, shared evenly by all cores. HTTP, and waiting for a part's answer,
-# make up the rest.
+# Of the processor time that no upload can do without, shared evenly by all cores. HTTP, and waiting for a part's
+# answer, make up the rest.
 MAX_OVER_FLOOR = 2.5
 # Of the web process, beside its code: less than if it also held the three parts that are sent at once.
 MAX_GROWTH_MB = 32

@@ -6,11 +6,11 @@ from pathlib import Path
 from evaluator.errors import ErrorCode
 from evaluator.messages.examinations import ExaminationJob, RerunFindings, Scores
 from evaluator.messages.jobs import ArtifactKind, TrustLevel
-from evaluator.sandbox.sandbox import Sandbox
 from starter_kit import scaffolding
 from starter_kit.examining import rerun
 from starter_kit.examining.confined import Confined
 from starter_kit.examining.judging import Judgment
+from tests.services.kept_sandbox import SANDBOX
 from tests.starter_kit.runs.test_transcript import RULES, counted
 from tests.starter_kit.training_runs import trained
 
@@ -61,8 +61,7 @@ def judged(codec: str, base: Path, data: Path, folder: Path) -> Judgment:
         hours=0.1,
         repeats=1,
     )
-    with Sandbox() as sandbox:
-        return rerun.examine(job, Confined(sandbox), lambda _: None)
+    return rerun.examine(job, Confined(SANDBOX), lambda _: None)
 
 
 def test_the_size_of_an_own_codec_counts_in_a_repeat_as_well(base: Path, data: Path, tmp_path: Path) -> None:

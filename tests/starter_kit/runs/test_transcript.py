@@ -10,7 +10,6 @@ from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.messages.jobs import ArtifactKind, CommunicationResult, Step, TrackRules
 from evaluator.pipeline import StepInputs, run_step, with_decoded
 from evaluator.records.server_steps import SumStep
-from evaluator.sandbox.sandbox import Sandbox
 from starter_kit.methods import fedavg
 from starter_kit.runs import opened_messages, transcript
 from starter_kit.runs.folder import OPENED_MESSAGES, RunFolder
@@ -18,6 +17,7 @@ from starter_kit.runs.kept_models import CHECKPOINTS
 from starter_kit.runs.opened_messages import open_messages
 from starter_kit.runs.opened_round import rounds_in_words
 from starter_kit.runs.transcript import INDEX, MESSAGES
+from tests.services.kept_sandbox import SANDBOX
 from tests.starter_kit.commands.pfl import passing
 from tests.starter_kit.cut_off import CutError, CutOff
 from tests.starter_kit.training_runs import trained
@@ -29,8 +29,8 @@ ADAM = "server_optimizer={type: fedadam, learning_rate: 0.001}"
 def counted(run: RunFolder, base: Path) -> CommunicationResult:
     """Return what a worker finds, which runs no codec of others unconfined."""
     inputs = StepInputs(run.files(), RULES, reference=base)
-    with Sandbox() as sandbox, TemporaryDirectory() as decoded:
-        inputs = with_decoded(inputs, sandbox, Path(decoded))
+    with TemporaryDirectory() as decoded:
+        inputs = with_decoded(inputs, SANDBOX, Path(decoded))
         result = run_step(Step.COMMUNICATION, inputs, lambda _done, _total: None).result
     assert isinstance(result, CommunicationResult)
     return result
@@ -187,9 +187,9 @@ def drawn(run: RunFolder, base: Path, challenge: str) -> CommunicationResult:
     """Return what a worker finds of the opened rounds alone."""
     files = {**run.files(), ArtifactKind.MESSAGES: run.path / OPENED_MESSAGES}
     inputs = StepInputs(files, RULES, reference=base, challenge=challenge)
-    with Sandbox() as sandbox, TemporaryDirectory() as decoded:
+    with TemporaryDirectory() as decoded:
         result = run_step(
-            Step.COMMUNICATION, with_decoded(inputs, sandbox, Path(decoded)), lambda _done, _total: None
+            Step.COMMUNICATION, with_decoded(inputs, SANDBOX, Path(decoded)), lambda _done, _total: None
         ).result
     assert isinstance(result, CommunicationResult)
     return result
