@@ -49,7 +49,7 @@ class WithHistory(admin.ModelAdmin[ModelT]):
     def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
         """Return the list under the name of what it lists, rather than as a request to select something."""
         listed = super().get_changelist_instance(request)
-        listed.title = capfirst(self.opts.verbose_name_plural)
+        listed.title = capfirst(str(self.opts.verbose_name_plural))
         return listed
 
     @override

@@ -404,8 +404,9 @@ BEST_ANLS_AT_BUDGET = Ranking(
     submit_options=" --proof proof.md",
     draft_steps=(
         "Register the key that signs your training records on your team's page. `pfl key show` prints it.",
-        "For each run, upload the training record first. The draft then shows the command that creates the annex. Run "
-        "it in a terminal, in the run folder, and upload the annex with the other files.",
+        "For each run, choose its folder: each file goes to its place by its name, the training record first. The "
+        "draft then shows the command that creates the annex. Run it in a terminal, in the run folder, and choose the "
+        "folder again.",
     ),
     training_note="`pfl train` gets the run token and signs the training record automatically.",
     challenged="Each new training record triggers one: the site picks the parts of the noised sums that your team must "

@@ -121,6 +121,21 @@ def test_dropped_files_go_to_their_places(open_page, complaints):
     assert complaints == []
 
 
+def test_a_run_folder_may_be_dropped_as_a_whole(open_page, run_folder, complaints):
+    page = open_page()
+    box = page.locator(".run-folder").bounding_box()
+    data = {"items": [], "files": [str(run_folder)], "dragOperationsMask": 1}
+    devtools = page.context.new_cdp_session(page)
+    for kind in ("dragEnter", "dragOver", "drop"):
+        place = {"x": box["x"] + 20, "y": box["y"] + 20}
+        devtools.send("Input.dispatchDragEvent", {"type": kind, **place, "data": data})
+    expect(page.locator(".run-folder-status")).to_contain_text(
+        "Uploaded: model.safetensors, communication_log.csv, settings.yaml, mine.py.", timeout=30_000
+    )
+    assert stored_content("checkpoint") == weights()
+    assert complaints == []
+
+
 def test_an_annex_follows_once_it_answers_the_challenge_of_the_record(
     open_page, draft, run_folder, complaints
 ):
