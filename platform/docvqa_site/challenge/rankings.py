@@ -148,6 +148,7 @@ class Ranking:
         examined_for: The trust levels that a phase may require of its first ranks.
         unexamined: What a phase risks that requires no examination.
         practice_note: What practice costs a team.
+        scored_note: What a team no longer needs once a run is scored.
         fields: The rules of a track that apply to this kind and not to every one, as fields of `Track`.
         note: What follows the sentence about the ranking; it may name `reviews` (two reviewers) and `delta`.
         legend: How to read its boards, in sentences; a `SafeString` is HTML.
@@ -167,6 +168,7 @@ class Ranking:
     examined_for: tuple[TrustLevel, ...] = (TrustLevel.RERUN,)
     unexamined: str = ""
     practice_note: str = ""
+    scored_note: str = ""
     fields: tuple[str, ...] = ()
     note: str = ""
     legend: tuple[str, ...] = ()
@@ -400,6 +402,7 @@ BEST_ANLS_AT_BUDGET = Ranking(
     unexamined="None. Runs are ranked without a replay or rerun, so a forged record that passes every check can be "
     "ranked",
     practice_note="The challenge of its training record is unresolved until the same record is submitted for a rank.",
+    scored_note="The run folder's `vectors` were only needed for the annex: you can delete them.",
     config="fl-provider-dp",
     submit_options=" --proof proof.md",
     draft_steps=(
