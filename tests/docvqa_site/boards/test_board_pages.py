@@ -133,7 +133,7 @@ class TestPages:
         ranked = board(client, "/leaderboard/privacy/?epsilon=4&baselines=none")
         assert re.findall(r'aria-label="(\w+)" aria-sort="(\w+)"', ranked) == [("Rank", "ascending")]
         links = dict(re.findall(r'aria-label="(\w+)"><a class="board-sort" href="([^"]+)"', ranked))
-        assert list(links) == ["Method", "ANLS", "ε", "Communication"]
+        assert list(links) == ["Method", "ANLS", "ε", "Communication", "Status"]
         by_bytes = board(client, "/leaderboard/privacy/" + unescape(links["Communication"]))
         assert 'aria-label="Communication" aria-sort="ascending"' in by_bytes
         assert "Ranked by ANLS at ε\xa0=\xa04, sorted by fewest bytes" in by_bytes
