@@ -10,7 +10,7 @@ from typing import Any
 
 from django.utils.safestring import SafeString
 
-from docvqa_site.ui.rounding import epsilon_text
+from docvqa_site.ui.rounding import epsilon_text, gain_note
 from docvqa_site.ui.templatetags.ui import readable_bytes
 from evaluator.messages import rankings as rules
 from evaluator.messages.jobs import ArtifactKind, TrustLevel
@@ -36,7 +36,8 @@ def _times_as_many(value: float, other: float, _: int, name: str) -> str:
 
 def _above(value: float, other: float, decimals: int, name: str) -> str:
     more = score_gain(value, other, decimals)
-    return f"{more} above {name}" if more > 0 else ""
+    note = gain_note(value, other, decimals)
+    return f"{more}{note and f' ({note})'} above {name}" if more > 0 else ""
 
 
 @dataclass(frozen=True)
