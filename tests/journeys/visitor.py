@@ -46,7 +46,7 @@ def _read_about_the_leader(hands: Hands, track: str) -> None:
     hands.press(page.get_by_role("link", name=re.compile("^Evidence")).first)
     expect(page.locator("table.checks").get_by_text("passed").last).to_be_visible()
     hands.open(address)
-    entry = page.get_by_label("BibTeX entry", exact=True).inner_text()
+    entry = page.locator("pre[aria-label^='BibTeX entry']").first.inner_text()
     assert method in entry.replace("{", "").replace("}", "")
     for file in ("BibTeX file", "CITATION.cff"):
         assert method in _fetched(page.get_by_role("link", name=file))

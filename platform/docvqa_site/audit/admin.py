@@ -13,6 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.utils.safestring import SafeString
+from django.utils.text import capfirst
 from typing_extensions import override
 
 from docvqa_site.audit.models import AuditEntry, entries_for, personal, record
@@ -43,6 +44,13 @@ class WithHistory(admin.ModelAdmin[ModelT]):
 
     class Media:
         css = {"all": ["audit/lists.css"]}
+
+    @override
+    def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
+        """Return the list under the name of what it lists, rather than as a request to select something."""
+        listed = super().get_changelist_instance(request)
+        listed.title = capfirst(str(self.opts.verbose_name_plural))
+        return listed
 
     @override
     def history_view(

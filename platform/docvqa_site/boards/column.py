@@ -119,7 +119,7 @@ class Column:
         if order is not None and self.sort is not None:
             title, state = order.head(self.sort, name)
         elif self.link:
-            title = f'<a href="{self.link}">{name}</a>'
+            title = f'<a class="term" href="{self.link}">{name}</a>'
         # Named apart from its content: on a phone, where heads aren't seen, their links are hidden from everybody.
         return SafeString(f'<th scope="col" class="{self.css}" aria-label="{name}"{state}>{title}</th>')
 

@@ -135,6 +135,7 @@ STATUS = Column(
     text=lambda row: ", ".join(filter(None, [row.entry.status.label, row.pending_words])),
     cell=cells.status,
     css="board-status",
+    sort=Sort.STATUS,
 )
 LEAKAGE = Column(
     "leakage",
@@ -146,6 +147,7 @@ LEAKAGE = Column(
     cell=lambda row: cells.leakage(row.entry.results.leakage),
     applies=lambda track: bool(track.leakage_set),
     css="num",
+    sort=Sort.LEAKAGE,
 )
 EPSILON = _epsilon(
     "epsilon",
@@ -414,20 +416,21 @@ WITHOUT_COUNTING = {
     "bytes_total": replace(BYTES_TOTAL, cell=lambda row: cells.bytes_total(row.entry.results)),
 }
 
+# In tracks without proofs, all runs with a rank have one status.
+WITHOUT_REVIEWS = {"status": replace(STATUS, sort=None)}
+
 
 def columns_of(track: Track, where: Shown, without: Collection[str] = ()) -> list[Column]:
     """Return the columns that a view of a track shows, the result that ranks before the other results."""
     found = [
         column
-        for column in COLUMNS
+        for column in _columns(track)
         if column.shown & where
         and column.key not in without
         and (where & Shown.DATA or column.applies(track))
     ]
     if where & Shown.DATA:
         return found
-    if not _by_bytes(track):
-        found = [WITHOUT_COUNTING.get(column.key, column) for column in found]
     results = [column for column in found if column.is_result]
     results.sort(key=lambda column: column.key != track.kind.first)
     first = next((place for place, column in enumerate(found) if column.is_result), 0)
@@ -437,7 +440,14 @@ def columns_of(track: Track, where: Shown, without: Collection[str] = ()) -> lis
 
 def sorts_of(track: Track) -> set[Sort]:
     """Return the orders of a track's boards."""
-    return {column.sort for column in COLUMNS if column.sort is not None and column.applies(track)}
+    return {column.sort for column in _columns(track) if column.sort is not None and column.applies(track)}
+
+
+def _columns(track: Track) -> list[Column]:
+    other = ({} if _by_bytes(track) else WITHOUT_COUNTING) | (
+        {} if track.kind.is_reviewed else WITHOUT_REVIEWS
+    )
+    return [other.get(column.key, column) for column in COLUMNS]
 
 
 def catalog() -> str:

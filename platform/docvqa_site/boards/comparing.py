@@ -3,8 +3,9 @@
 from django.utils.safestring import SafeString
 
 from docvqa_site.boards.uncertainty import difference
+from docvqa_site.challenge.rankings import MANY_TIMES
 from docvqa_site.ui.markup import markup
-from docvqa_site.ui.rounding import INTERVAL_DECIMALS, outward_high, outward_low
+from docvqa_site.ui.rounding import INTERVAL_DECIMALS, gain_note, outward_high, outward_low
 from evaluator.messages.results import RunResults
 from evaluator.scoring.metrics import score_gain
 
@@ -19,9 +20,11 @@ def score_difference(first: RunResults, second: RunResults) -> SafeString:
     decimals = min(first.decimals, second.decimals)
     value = score_gain(first.anls, second.anls, decimals)
     places = min(decimals, INTERVAL_DECIMALS)
+    note = gain_note(first.anls, second.anls, decimals)
     return markup(
-        '{}<div class="muted small">{} to {}: {}</div>',
+        '{}{}<div class="muted small">{} to {}: {}</div>',
         _signed(f"{value:+}"),
+        markup(' <div class="muted small">{}</div>', note) if note else "",
         _signed(f"{outward_low(low, places):+.{places}f}"),
         _signed(f"{outward_high(high, places):+.{places}f}"),
         _verdict(low, high),
@@ -40,9 +43,10 @@ def _signed(number: str) -> str:
 
 
 def bytes_in_words(first: int | None, second: int | None) -> str:
-    """Return how many times as many, or as few, bytes the first is; empty where one is missing or nothing."""
+    """Return which of two methods, A or B, has more bytes by what factor; empty where one is missing or nothing."""
     if not first or not second:
         return ""
     if first == second:
         return "the same"
-    return f"{first / second:.3g}× as many" if first > second else f"1/{second / first:.3g} as many"
+    more, factor = ("A", first / second) if first > second else ("B", second / first)
+    return f"{more}: {factor:,.3g}× as many" if factor < MANY_TIMES else f"{more}: {factor:,.0f}× as many"

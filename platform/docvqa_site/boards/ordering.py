@@ -7,13 +7,15 @@ from functools import reduce
 from operator import or_
 from uuid import UUID
 
-from django.db.models import Case, CharField, Count, Q, QuerySet, Value, When, Window
+from django.db.models import Case, CharField, Count, FloatField, OrderBy, Q, QuerySet, Value, When, Window
+from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, Greatest, Lower, RowNumber
 
 from docvqa_site.audit.versions import boards_versions
 from docvqa_site.boards.caching import cached
 from docvqa_site.boards.queries import (
     BY_AGE,
+    holds,
     keys_of,
     listed_runs,
     of_baselines,
@@ -34,13 +36,23 @@ from evaluator.messages.jobs import TrustLevel
 
 # Of a key in hexadecimal, and what separates it from the next.
 KEY_LENGTH = 33
+# Where no leakage was found, none is stored; runs that weren't measured come last.
+LEAKED = Case(
+    When(
+        results__leakage__auc__isnull=False,
+        then=Cast(KeyTextTransform("auc", KeyTextTransform("leakage", "results")), FloatField()),
+    ),
+    When(results__leakage__isnull=False, then=Value(0.0)),
+    default=Value(2.0),
+)
 # The orders that a visitor may choose in place of the ranks.
-ORDERS: dict[Sort, tuple[str, ...]] = {
+ORDERS: dict[Sort, tuple[str | OrderBy, ...]] = {
     Sort.ANLS: ("-anls", *BY_AGE),
     Sort.EPSILON: ("epsilon", *BY_AGE),
     Sort.BYTES: ("bytes_total", *BY_AGE),
     Sort.NEWEST: ("-submission__submitted_at", "pk"),
     Sort.METHOD: ("submission__lower_title", *BY_AGE),
+    Sort.LEAKAGE: (LEAKED.asc(), *BY_AGE),
 }
 
 
@@ -72,7 +84,7 @@ def ranked_places(
             Place(run, rank)
             for rank, run in enumerate(keys_of(ranked_runs(track, budget), start, stop), start + 1)
         ]
-    order = ORDERS.get(selection.sort) or order_of(track.kind)
+    order = _order(track, selection.sort)
     kept = kept_order(track, budget, boards_versions([track.pk])[track.pk])
     runs = _selected_ranked(track, budget, selection).order_by(*order)
     keys = keys_of(runs.reverse() if selection.is_reversed else runs, start, stop)
@@ -230,6 +242,14 @@ def withheld_runs(track: Track, selection: Selection, length: int) -> list[UUID]
         rows = newest.values_list("pk", "submission__submitted_at")[:length]
         found |= {run: at for run, at in rows if at}
     return sorted(found, key=lambda run: found[run], reverse=True)[:length]
+
+
+def _order(track: Track, sort: Sort) -> tuple[str | OrderBy, ...]:
+    """Return an order of the runs of a track that have a rank."""
+    by_rank = order_of(track.kind)
+    if sort is Sort.STATUS:
+        return (holds(verified(track.reviews_needed, "submission__")).desc(), *by_rank)
+    return ORDERS.get(sort, by_rank)
 
 
 def _selected_ranked(track: Track, budget: float | None, selection: Selection) -> QuerySet[Run]:

@@ -27,6 +27,8 @@ class Sort(StrEnum):
     BYTES = "bytes"
     NEWEST = "newest"
     METHOD = "method"
+    LEAKAGE = "leakage"
+    STATUS = "status"
 
     def direction(self, *, is_reversed: bool = False) -> str:
         """Return whether its values rise or fall from row to row, as `aria-sort` says it."""
@@ -41,6 +43,8 @@ SORT_LABELS = {
     Sort.BYTES: "fewest bytes",
     Sort.NEWEST: "newest",
     Sort.METHOD: "method",
+    Sort.LEAKAGE: "least leakage",
+    Sort.STATUS: "accepted proofs first",
 }
 
 

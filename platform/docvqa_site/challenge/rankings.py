@@ -10,7 +10,7 @@ from typing import Any
 
 from django.utils.safestring import SafeString
 
-from docvqa_site.ui.rounding import epsilon_text
+from docvqa_site.ui.rounding import epsilon_text, gain_note
 from docvqa_site.ui.templatetags.ui import readable_bytes
 from evaluator.messages import rankings as rules
 from evaluator.messages.jobs import ArtifactKind, TrustLevel
@@ -36,7 +36,8 @@ def _times_as_many(value: float, other: float, _: int, name: str) -> str:
 
 def _above(value: float, other: float, decimals: int, name: str) -> str:
     more = score_gain(value, other, decimals)
-    return f"{more} above {name}" if more > 0 else ""
+    note = gain_note(value, other, decimals)
+    return f"{more}{note and f' ({note})'} above {name}" if more > 0 else ""
 
 
 @dataclass(frozen=True)
@@ -148,6 +149,7 @@ class Ranking:
         examined_for: The trust levels that a phase may require of its first ranks.
         unexamined: What a phase risks that requires no examination.
         practice_note: What practice costs a team.
+        scored_note: What a team no longer needs once a run is scored.
         fields: The rules of a track that apply to this kind and not to every one, as fields of `Track`.
         note: What follows the sentence about the ranking; it may name `reviews` (two reviewers) and `delta`.
         legend: How to read its boards, in sentences; a `SafeString` is HTML.
@@ -167,6 +169,7 @@ class Ranking:
     examined_for: tuple[TrustLevel, ...] = (TrustLevel.RERUN,)
     unexamined: str = ""
     practice_note: str = ""
+    scored_note: str = ""
     fields: tuple[str, ...] = ()
     note: str = ""
     legend: tuple[str, ...] = ()
@@ -400,12 +403,14 @@ BEST_ANLS_AT_BUDGET = Ranking(
     unexamined="None. Runs are ranked without a replay or rerun, so a forged record that passes every check can be "
     "ranked",
     practice_note="The challenge of its training record is unresolved until the same record is submitted for a rank.",
+    scored_note="The run folder's `vectors` were only needed for the annex: you can delete them.",
     config="fl-provider-dp",
     submit_options=" --proof proof.md",
     draft_steps=(
         "Register the key that signs your training records on your team's page. `pfl key show` prints it.",
-        "For each run, upload the training record first. The draft then shows the command that creates the annex. Run "
-        "it in a terminal, in the run folder, and upload the annex with the other files.",
+        "For each run, choose its folder: each file goes to its place by its name, the training record first. The "
+        "draft then shows the command that creates the annex. Run it in a terminal, in the run folder, and choose the "
+        "folder again.",
     ),
     training_note="`pfl train` gets the run token and signs the training record automatically.",
     challenged="Each new training record triggers one: the site picks the parts of the noised sums that your team must "

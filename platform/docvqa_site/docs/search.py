@@ -33,6 +33,8 @@ ENTRIES = {
     "columns": "Column",
     "glossary": "Term",
 }
+# What the beginning of a document for one role is.
+GUIDE = "Guide"
 MARKS = ("", "yes")
 # Around a word that was found; no text has them.
 OPEN, CLOSE = "\x02", "\x03"
@@ -42,15 +44,17 @@ CREATE VIRTUAL TABLE passages USING fts5(
 )"""
 TERMS = "CREATE VIRTUAL TABLE terms USING fts5vocab(passages, row)"
 # What is named by all of the text, or by it among other names, comes first, unless it is a column, whose name may be a
-# word of the language; then what has all of the text as it is, if that is a phrase. Otherwise a word counts ten times
-# as much in a heading as in a text, four times in the title of the document, and half as much in a block of code, which
-# no excerpt shows. A term counts twice; a name in code, which may contain any word, a quarter.
+# word of the language. So does the guide for a role. Then comes what has all of the text as it is, if that is a phrase.
+# Otherwise a word counts ten times as much in a heading as in a text, four times in the title of the document, and half
+# as much in a block of code, which no excerpt shows. A term counts twice; a name in code, which may contain any word, a
+# quarter.
 QUERY = """
 SELECT address, kind, heading, title, snippet(passages, 4, ?, ?, ' … ', 30)
 FROM passages WHERE passages MATCH ?
 ORDER BY kind <> 'Column' AND (
         instr(', ' || lower(heading) || ', ', ', ' || lower(?) || ', ')
         OR instr(', ' || heading || ', ', ', ' || ? || ', ')
+        OR kind = 'Guide' AND instr(address, '/' || lower(?) || '/')
     ) DESC,
     ? <> '' AND instr(lower(text), ?) DESC,
     bm25(passages, 0, 0, 10, 4, 1, 0.5)
@@ -124,10 +128,12 @@ class Index:
         query = _query(text, joined_by)
         if not query:
             return []
-        phrase = text.strip().lower() if len(text.split()) >= FEWEST_WORDS else ""
+        name = text.strip()
+        phrase = name.lower() if len(text.split()) >= FEWEST_WORDS else ""
         with self._lock:
             rows = self._connection.execute(
-                QUERY, (OPEN, CLOSE, query, text.strip(), _letter(text.strip()), phrase, phrase, MOST_RESULTS)
+                QUERY,
+                (OPEN, CLOSE, query, name, _letter(name), name, phrase, phrase, MOST_RESULTS),
             ).fetchall()
         return [
             Found(address, kind, heading, title, _marked(excerpt))
@@ -172,27 +178,33 @@ def passages(name: str) -> Iterator[Passage]:
     here = reverse("docs:document", args=[library.address(name)])
     tokens = parsed(name)
     address, heading = here, title
+    # A guide is found by the role that it is for, which it may call "you".
+    role = name.removeprefix("roles/") if name.startswith("roles/") else ""
+    kind_of_section = GUIDE if role else ""
     # What the list of documents says of it is found, too.
-    text, code = [library.about(name)], list[str]()
+    text, code = [library.about(name)], [role]
     for at, token in enumerate(tokens):
         row = row_name(tokens, at) if kind else None
         if token.type == "heading_open" and token.tag != "h1":
-            yield Passage(address, "", heading, title, " ".join(text).strip(), " ".join(code))
+            yield Passage(address, kind_of_section, heading, title, " ".join(text).strip(), " ".join(code))
+            kind_of_section = ""
             address, heading = f"{here}#{token.attrGet('id')}", _words(tokens[at + 1])
             text, code = [], []
         elif row:
             cells = [_words(one) for one in _row(tokens, at) if one.type == "inline"]
+            # People know a check by the name beside its id.
+            named = f"{cells.pop(1)}, {row}" if kind == "Check" else row
             # Only the first row about a name has an id.
             place = f"{here}#{token.attrGet('id')}" if token.attrGet("id") else address
             # A mark in a column of its own says nothing outside the table.
             yield Passage(
-                place, kind, row, title, " · ".join(cell for cell in cells[1:] if cell not in MARKS)
+                place, kind, named, title, " · ".join(cell for cell in cells[1:] if cell not in MARKS)
             )
         elif token.type in ("fence", "code_block"):
             code.append(_words(token))
         elif token.type == "inline":
             text.append(_words(token))
-    yield Passage(address, "", heading, title, " ".join(text).strip(), " ".join(code))
+    yield Passage(address, kind_of_section, heading, title, " ".join(text).strip(), " ".join(code))
 
 
 def _row(tokens: list[Token], at: int) -> list[Token]:

@@ -4,6 +4,7 @@ Nothing is edited; a queue that is paused can be resumed.
 """
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
@@ -128,10 +129,9 @@ class EvaluationAdmin(PrivateAdmin[Evaluation]):
         "attempt",
         "state",
         "step",
-        "done",
-        "total",
+        "progress",
         "worker",
-        "heartbeat_at",
+        "last_report",
         "created_at",
     )
     list_filter = ("state", "step", "run__submission__track")
@@ -146,6 +146,16 @@ class EvaluationAdmin(PrivateAdmin[Evaluation]):
     def get_urls(self) -> list[URLPattern]:
         failed = self.admin_site.admin_view(self.failed_view)
         return [path("failed/", failed, name="evaluation_failed"), *super().get_urls()]
+
+    @admin.display(description="progress", empty_value="–")
+    def progress(self, evaluation: Evaluation) -> str | None:
+        """Return how much of the step is done."""
+        return f"{evaluation.done:,} of {evaluation.total:,}" if evaluation.total else None
+
+    @admin.display(description="last report", ordering="heartbeat_at", empty_value="–")
+    def last_report(self, evaluation: Evaluation) -> datetime | None:
+        """Return when the worker last reported that it works on the step."""
+        return evaluation.heartbeat_at
 
     def has_evaluate_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("evaluation.change_evaluation")

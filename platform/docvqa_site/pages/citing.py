@@ -30,18 +30,28 @@ def cited_people(submission: Submission) -> list[User]:
     return [] if submission.anonymous else researchers(submission.team)
 
 
+def entries(submission: Submission, people: Iterable[User]) -> list[tuple[str, str]]:
+    """Return an entry for each scored run, after the name of its board, or one for all of a submission with fewer."""
+    scored = [run for run in submission.runs.all() if run.scored_at]
+    if len(scored) < 2:
+        return [("", bibtex(submission, people))]
+    named = list(people)
+    return [(at_budget(run.budget, "{}"), bibtex(submission, named, run)) for run in scored]
+
+
 def bibtex(submission: Submission, people: Iterable[User], run: Run | None = None) -> str:
     """Return the entry of a submission, whose members `people` show their iDs. Its key stays when it is renamed.
 
-    That of one `run` leads to its page of evidence, and has its values alone.
+    That of one `run` leads to its page of evidence, which an anonymous team's run hasn't, and has its values alone.
     """
     made = submission.submitted_at or submission.created_at
     named = [f"{user.name}, {address_of(user.orcid)}" for user in _verified(people)]
     values = measured(submission, run)
     notes = [*values, f"ORCID: {'; '.join(named)}"] if named else values
-    address = (
-        reverse("submissions:run", args=[submission.pk, run.pk]) if run else submission.get_absolute_url()
-    )
+    address = submission.get_absolute_url()
+    if run:
+        evidence = reverse("submissions:run", args=[submission.pk, run.pk])
+        address = f"{address}#run-{run.pk}" if submission.anonymous else evidence
     fields = {
         "title": f"{{{in_latex(submission.title)}}}",
         "author": f"{{{in_latex(submission.author)}}}",
@@ -112,8 +122,9 @@ def evaluated_by(submission: Submission) -> str:
 @require_safe
 def bibtex_file(request: HttpRequest, submission_id: UUID) -> HttpResponse:
     submission = shown_submission(request, submission_id)
+    found = entries(submission, cited_people(submission))
     return HttpResponse(
-        bibtex(submission, cited_people(submission)) + "\n",
+        "\n".join(f"{entry}\n" for _, entry in found),
         content_type="application/x-bibtex; charset=utf-8",
     )
 

@@ -35,6 +35,10 @@ class Pair:
     second: Row
 
     @property
+    def rows(self) -> tuple[Row, Row]:
+        return self.first, self.second
+
+    @property
     def types(self) -> list[TypeRow]:
         return type_rows([self.first.entry.results, self.second.entry.results])
 

@@ -32,7 +32,7 @@ from docvqa_site.evaluation.display.status import RunStatus
 from docvqa_site.evaluation.test_sets.parts import scored_test_set
 from docvqa_site.evaluation.views import status_context
 from docvqa_site.notifications.inbox import mark_read, notifications_of
-from docvqa_site.pages.citing import bibtex, cited_people
+from docvqa_site.pages.citing import cited_people, entries
 from docvqa_site.pages.progress import plot_with_mark, rank_plots
 from docvqa_site.pages.question_types import type_rows
 from docvqa_site.reviews.models import Decision
@@ -159,7 +159,7 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "is_listed": is_listed,
         "rank_plots": rank_plots(scored, localdate()) if is_listed else "",
         "may_publish": may_publish(submission),
-        "bibtex": bibtex(submission, people),
+        "bibtex_entries": entries(submission, people),
         "researchers": people,
         "has_hub": bool(settings.HUB_DATASET),
         **_withdrawal(submission),

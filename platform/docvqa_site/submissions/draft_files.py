@@ -15,6 +15,7 @@ from docvqa_site.submissions.required import SUFFIXES, max_bytes
 from docvqa_site.ui.budgets import at_budget, plain
 from docvqa_site.uploads.models import Upload, UploadState
 from evaluator.messages.jobs import ArtifactKind
+from evaluator.messages.run_files import ANSWER_FILES, ANSWERED, RUN_FILES
 
 # The key of a run, None for the submission as a whole, and the kind of file.
 Place = tuple[UUID | None, str]
@@ -84,6 +85,7 @@ class DraftFile:
         is_code: Whether it counts as the code that the track requires.
         staged_version: The number of a revised proof that is `stored` and isn't sent yet; 0 for any other file.
         removal_note: What stays behind when it is removed; empty if nothing does.
+        number: Its turn among the needed files of a run, where their order matters; 0 elsewhere.
     """
 
     kind: ArtifactKind
@@ -97,6 +99,7 @@ class DraftFile:
     artifact: UUID | None = None
     staged_version: int = 0
     removal_note: str = ""
+    number: int = 0
 
     @property
     def is_needed(self) -> bool:
@@ -168,6 +171,21 @@ class DraftFile:
         """The command that makes the file from the challenge."""
         assert self.run is not None  # noqa: S101 - only files of runs answer
         return ANSWERS[self.kind].command.format(challenge=self.run.challenge, drawn=self.run.rounds_to_draw)
+
+    @property
+    def folder_name(self) -> str:
+        """Its name in a run folder, as far as no challenge was drawn that it must answer; empty if it has none."""
+        return RUN_FILES.get(self.kind, "")
+
+    @property
+    def answer_name(self) -> str:
+        """Its name in a run folder once it answers the run's challenge; empty if it answers none."""
+        return ANSWER_FILES.get(self.kind, "")
+
+    @property
+    def answered(self) -> str:
+        """The kind of file whose challenge it answers; empty if it answers none."""
+        return ANSWERED.get(self.kind, "")
 
     @property
     def in_shards(self) -> bool:
@@ -254,7 +272,11 @@ def files_of(submission: Submission, now: datetime) -> tuple[list[RunFiles], lis
 
 
 def _needed_first(files: Iterable[DraftFile]) -> list[DraftFile]:
-    return sorted(files, key=lambda file: not file.is_needed)
+    ordered = sorted(files, key=lambda file: not file.is_needed)
+    # The site draws the challenge when it has the file before.
+    if not any(file.is_required and file.answers_challenge for file in ordered):
+        return ordered
+    return [replace(file, number=turn if file.is_needed else 0) for turn, file in enumerate(ordered, 1)]
 
 
 def _by_place(artifacts: QuerySet[Artifact]) -> dict[Place, Artifact]:

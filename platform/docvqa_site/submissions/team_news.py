@@ -35,7 +35,7 @@ def notify_of_disqualification(run: Run, lifted_because: str = "") -> None:
 
 
 def notify_of_withdrawal(submission: Submission, actor: User, reason: str) -> None:
-    """Notify the team that one of its owners has withdrawn a submission."""
+    """Notify the other members that one of the team's owners has withdrawn a submission."""
     _notify(
         submission,
         f"Your team's submission “{submission}” has been withdrawn",
@@ -43,6 +43,7 @@ def notify_of_withdrawal(submission: Submission, actor: User, reason: str) -> No
         f"and the {submission.slot} is not returned.",
         *([f"Reason: {reason}"] if reason else []),
         address=submission.get_absolute_url(),
+        actor=actor,
     )
 
 
@@ -58,6 +59,8 @@ def notify_of_new_evaluation(run: Run, reason: str) -> None:
     )
 
 
-def _notify(submission: Submission, subject: str, *paragraphs: str, address: str) -> None:
-    people = active_members(submission.team)
+def _notify(
+    submission: Submission, subject: str, *paragraphs: str, address: str, actor: User | None = None
+) -> None:
+    people = [person for person in active_members(submission.team) if person != actor]
     notify(people, Kind.RESULTS, subject, [*paragraphs, settings.SITE_URL + address])

@@ -19,6 +19,7 @@ from docvqa_site.challenge.models import Track
 from docvqa_site.periods import PERIODS
 from docvqa_site.submissions import publication, services
 from docvqa_site.submissions.claims import claims_above_budget
+from docvqa_site.submissions.code import names_commit
 from docvqa_site.submissions.draft_files import files_of, place_of_file, place_of_run
 from docvqa_site.submissions.draft_problems import problems_of
 from docvqa_site.submissions.draft_progress import draft_steps
@@ -357,6 +358,7 @@ def draft_page(request: HttpRequest, submission: Submission) -> HttpResponse:
         "storage": storage_of(team),
         "license": services.license_of(submission),
         "draft_days": PERIODS["drafts"].days,
+        "code_may_change": bool(submission.code_url) and not names_commit(submission.code_url),
         **(_record_needs(submission, now) if track.kind.is_accounted else {}),
     }
     return render(request, "submissions/draft.html", context)

@@ -3,6 +3,8 @@
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
+from evaluator.scoring.metrics import cut, score_gain
+
 # Of the ends of intervals of scores.
 INTERVAL_DECIMALS = 3
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -37,6 +39,12 @@ def outward_low(value: float, decimals: int = INTERVAL_DECIMALS) -> float:
 def outward_high(value: float, decimals: int = INTERVAL_DECIMALS) -> float:
     """Return the upper end of an interval of scores, rounded up."""
     return float(Decimal(repr(value)).quantize(Decimal(1).scaleb(-decimals), ROUND_CEILING))
+
+
+def gain_note(score: float, other: float, decimals: int) -> str:
+    """Return what to say beside `score_gain` where it isn't the difference of the scores as pages show them."""
+    shown = Decimal(cut(score, decimals)) - Decimal(cut(other, decimals))
+    return "" if shown == score_gain(score, other, decimals) else "from scores with four decimals"
 
 
 def power_of_ten(value: float) -> str:

@@ -19,6 +19,7 @@ from docvqa_site.reviews.models import Decision, ProofReview
 from docvqa_site.reviews.verdict import ResultStatus
 from docvqa_site.submissions.models import Run, RunState, Submission, SubmissionState
 from evaluator.messages.jobs import Check, CheckStatus, TrustLevel
+from evaluator.messages.leakage import Leakage
 from tests.docvqa_site.factories import (
     make_phase,
     make_run,
@@ -37,6 +38,7 @@ NOW = timezone.now()
 SCORES = [0.8241999999999999, THRESHOLD, 0.8242000000000002, 0.82429, 0.1 + 0.2, 1e-5, 0.0, 1.0]
 EPSILONS = [3.9999999999999996, BUDGET, 4.000000000000001, 1e-7, 12.5, None]
 BYTES = [0, 1, 2**53, 2**53 + 1, 2**63 - 1]
+LEAKAGES = [None, Leakage(providers=60), *(Leakage(providers=60, auc=auc) for auc in (0.6, 0.65, 1.0))]
 
 
 @pytest.fixture
@@ -83,6 +85,7 @@ def track(request):
             counting=random_.choice(["counted", "declared"]),
             log_flag=random_.choice(["", "", "log.directions"]),
             log_accepted_at=random_.choice([None, NOW]),
+            leakage=random_.choice(LEAKAGES),
         )
         for reviewer in reviewers if track.kind.needs_proof else []:
             decision = random_.choice([*Decision, None])
@@ -200,6 +203,11 @@ def test_the_best_of_each_team_is_its_first_row(track):
     assert stored.counts(Selection(best=True))[0] == len(best) == len(first)
 
 
+def leaked(found: Leakage | None) -> float:
+    """Where the leakage of a run belongs: what isn't significant first, what wasn't measured last."""
+    return 2 if found is None else found.auc or 0
+
+
 @pytest.mark.parametrize("track", [BEST_ANLS_AT_BUDGET], indirect=True)
 @pytest.mark.parametrize(
     ("sort", "key"),
@@ -209,6 +217,8 @@ def test_the_best_of_each_team_is_its_first_row(track):
         (Sort.ANLS, lambda row: -row.entry.results.anls),
         (Sort.NEWEST, lambda row: -row.entry.submitted_at.timestamp()),
         (Sort.METHOD, lambda row: row.entry.method.lower()),
+        (Sort.LEAKAGE, lambda row: leaked(row.entry.results.leakage)),
+        (Sort.STATUS, lambda row: (row.entry.status != ResultStatus.VERIFIED, row.rank)),
     ],
 )
 def test_another_order_keeps_every_row_and_its_rank(track, sort, key):

@@ -17,7 +17,7 @@ from docvqa_site.boards.published import csv_lines, json_parts
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
 from docvqa_site.evaluation.models import Examination
 from docvqa_site.pages import track as track_page
-from docvqa_site.submissions.models import RunState, SubmissionState
+from docvqa_site.submissions.models import Run, RunState, SubmissionState
 from docvqa_site.submissions.services import withdraw
 from evaluator.messages.jobs import TrustLevel
 from tests.docvqa_site.factories import (
@@ -133,7 +133,7 @@ class TestPages:
         ranked = board(client, "/leaderboard/privacy/?epsilon=4&baselines=none")
         assert re.findall(r'aria-label="(\w+)" aria-sort="(\w+)"', ranked) == [("Rank", "ascending")]
         links = dict(re.findall(r'aria-label="(\w+)"><a class="board-sort" href="([^"]+)"', ranked))
-        assert list(links) == ["Method", "ANLS", "ε", "Communication"]
+        assert list(links) == ["Method", "ANLS", "ε", "Communication", "Status"]
         by_bytes = board(client, "/leaderboard/privacy/" + unescape(links["Communication"]))
         assert 'aria-label="Communication" aria-sort="ascending"' in by_bytes
         assert "Ranked by ANLS at ε\xa0=\xa04, sorted by fewest bytes" in by_bytes
@@ -304,6 +304,12 @@ class TestPages:
         asked = [query["sql"] for query in queries]
         assert len(asked) == len(set(asked))
         assert "as many bytes" not in html
+        # As pages show them, 0.57 and 0.52.
+        for run in track.submissions.values_list("runs", flat=True):
+            change_results(Run.objects.get(pk=run), decimals=2)
+        boards_changed(track.pk)
+        html = client.get("/leaderboard/private/").text
+        assert "0.04 (from scores with four decimals) above the baseline Method 2." in html
 
     def test_a_page_without_unranked_runs_says_so_and_the_overview_leads_to_none(self, client):
         track = make_track(BEST_ANLS_AT_BUDGET, slug="private", budgets=[1, 4])

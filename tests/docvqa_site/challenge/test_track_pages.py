@@ -73,12 +73,9 @@ def test_a_track_names_its_base_weights_and_what_may_differ_from_them(client: Cl
 
 def test_a_private_track_shows_budgets_and_delta_and_requires_record_and_proof(client: Client) -> None:
     html = page(client, make_track(BEST_ANLS_AT_BUDGET, budgets=[1, 4.5], delta=1e-5))
-    steps = [
-        html.index(step)
-        for step in ("Start a submission", "pfl key show", "upload the training record first")
-    ]
+    steps = [html.index(step) for step in ("Start a submission", "pfl key show", "choose its folder")]
     assert steps == sorted(steps)
-    assert "upload the training record first" not in page(client, make_track())
+    assert "choose its folder" not in page(client, make_track())
     for text in ("ε\xa0=\xa01, 4.5", "10⁻⁵", "Training record", "Privacy proof", "--proof"):
         assert text in html
     assert f'href="{reverse("docs:document", args=["proofs/"])}">the proof that comes with it</a>' in html

@@ -212,3 +212,4 @@ def test_blocks_of_code_have_names_of_their_own_and_commands_are_copied(client: 
 def test_the_contents_of_a_document_are_read_before_its_text(client: Client, db: None) -> None:
     page = client.get("/docs/faq/").text
     assert page.index('class="doc-contents ') < page.index("<article")
+    assert re.findall(r"<h(\d)", page)[0] == "1"

@@ -28,6 +28,7 @@ def results(client: Client, text: str) -> list[tuple[str, str]]:
         ("E_RECORD_DATA", "/docs/errors/#row-e_record_data"),
         ("e_record_data", "/docs/errors/#row-e_record_data"),
         ("record.noise_size", "/docs/checks/#row-recordnoise_size"),
+        ("noise level", "/docs/checks/#row-recordnoise_size"),
         ("lora.rank", "/docs/settings/#row-lorarank"),
         ("PFL_SESSION_HOURS", "/docs/operations/#row-pfl_session_hours"),
         ("epsilon_product", "/docs/columns/#row-epsilon_product"),
@@ -64,6 +65,11 @@ def test_a_name_or_a_subject_leads_to_its_place(client: Client, text: str, addre
 def test_a_column_is_found_without_the_mark_that_it_is_a_result() -> None:
     column = next(one for one in search("joint_epsilon") if one.heading == "joint_epsilon")
     assert column.excerpt.startswith("Total")
+
+
+@pytest.mark.parametrize("role", ["reviewer", "organizer", "Participant"])
+def test_the_guide_for_a_role_is_found_by_its_name_beside_the_term(role: str) -> None:
+    assert f"/docs/roles/{role.lower()}/" in [one.address for one in search(role)[:2]]
 
 
 def test_every_error_code_is_found_first(client: Client) -> None:

@@ -47,7 +47,9 @@ def test_the_page_lists_size_hash_and_license(client: Client, tmp_path: Path) ->
 
 def test_an_empty_page_says_what_needs_no_download(client: Client) -> None:
     check(client, "/data/")
-    assert "pfl data forms" in client.get("/data/").text
+    page = client.get("/data/").text
+    assert "pfl data forms" in page
+    assert 'href="/docs/data/#the-competitions-data-sources-and-licenses">' in page
 
 
 def test_where_the_kit_is_stated_with_or_without_its_wheel(

@@ -4,6 +4,7 @@ from uuid import uuid4
 
 import pytest
 from django.conf import settings
+from django.urls import reverse
 
 from docvqa_site.audit.versions import boards_changed
 from docvqa_site.boards.comparing import bytes_in_words
@@ -30,8 +31,9 @@ def test_the_interval_of_a_difference_assumes_nothing_of_two_scores_together(fir
 @pytest.mark.parametrize(
     ("first", "second", "words"),
     [
-        (3_000, 1_000, "3× as many"),
-        (1_000, 4_000, "1/4 as many"),
+        (3_000, 1_000, "A: 3× as many"),
+        (1_000, 4_000, "B: 4× as many"),
+        (1, 1_234_567, "B: 1,234,567× as many"),
         (7, 7, "the same"),
         (0, 7, ""),
         (None, 7, ""),
@@ -66,7 +68,10 @@ def test_scores_bytes_and_ranks_stand_side_by_side(client, track, django_assert_
     assert page.status_code == 200
     assert "+0.1123" in text
     assert "+0.080 to +0.140: higher" in text
-    assert "3× as many" in text
+    assert "A: 3× as many" in text
+    for submission in (good, poor):
+        run = submission.runs.get(budget=1.0)
+        assert f'<a href="{reverse("submissions:run", args=[submission.pk, run.pk])}">Evidence' in page.text
     assert 'board-top">1<' in text
     assert 'board-top">3<' in text
     assert "At ε = 4, only Good has a run." in text

@@ -298,6 +298,8 @@ def test_tables_of_runs_and_proofs_fit_a_common_window(desk, submission):
     submission.reviews.create(reviewer=make_reviewer(name="Rafael Reviewer"), assigned_at=timezone.now())
     reviewer = make_reviewer()
     page = desk(reviewer)
+    left = "(it) => it.getBoundingClientRect().left + parseFloat(getComputedStyle(it).paddingLeft)"
+    assert page.locator("main").evaluate(left) == page.locator(".site-bar").evaluate(left)
     page.get_by_text("Runs and checks").click()
     expect(page.get_by_role("cell", name="training run 2")).to_be_visible()
     width = "(it) => it.scrollWidth - it.clientWidth"

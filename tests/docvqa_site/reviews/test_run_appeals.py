@@ -13,6 +13,7 @@ from docvqa_site.reviews.models import RunAppeal
 from docvqa_site.submissions.models import RunState, SubmissionState
 from docvqa_site.submissions.phase_ends import notify_of_closed_phases
 from docvqa_site.submissions.services import disqualify, withdraw
+from docvqa_site.teams.models import Membership
 from tests.docvqa_site.factories import (
     make_organizer,
     make_run,
@@ -120,9 +121,12 @@ def test_a_run_that_was_never_disqualified_has_no_such_page(client, run):
     assert client.get(appeal_page(run)).status_code == 404
 
 
-def test_a_withdrawal_is_reported_to_the_whole_team_with_its_reason(run):
-    withdraw(run.submission, run.submission.created_by, "The log missed a round.")
-    subject, text, _ = notified(run.submission.created_by)
+def test_a_withdrawal_is_reported_to_the_rest_of_the_team_with_its_reason(run):
+    owner, member = run.submission.created_by, make_user()
+    Membership.objects.create(team=run.submission.team, user=member)
+    withdraw(run.submission, owner, "The log missed a round.")
+    assert notified(owner) is None
+    subject, text, _ = notified(member)
     assert subject == f"Your team's submission “{run.submission}” has been withdrawn"
     assert "Reason: The log missed a round." in text
 

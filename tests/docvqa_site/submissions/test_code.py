@@ -17,6 +17,7 @@ from tests.docvqa_site.factories import (
     scored_submission,
 )
 from tests.docvqa_site.submissions.drafts import make_private_track
+from tests.docvqa_site.submissions.pages import page
 
 pytestmark = pytest.mark.django_db
 COMMIT = "3f2a9c1d4e5b6a7980f1e2d3c4b5a69788f9e0d1"
@@ -96,6 +97,15 @@ def test_files_of_every_run_count_as_code(draft):
     assert len(code_problems(draft)) == 1
     make_artifact(second, ArtifactKind.METHOD_FILE)
     assert code_problems(draft) == []
+
+
+def test_a_link_that_may_change_is_pointed_out_where_no_code_is_required_too(client):
+    draft = make_submission(code_url="https://code.example/lab/method")
+    client.force_login(draft.created_by)
+    assert "doesn't lead to a commit" in page(client, "detail", draft.pk)
+    draft.code_url = LINK
+    draft.save()
+    assert "lead to a commit" not in page(client, "detail", draft.pk)
 
 
 def test_other_tracks_require_neither():

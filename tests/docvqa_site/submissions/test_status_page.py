@@ -9,13 +9,15 @@ from docvqa_site.evaluation.display.polling import REFRESH_S
 from docvqa_site.evaluation.models import EvaluationState
 from docvqa_site.submissions.models import RunState, SubmissionState
 from evaluator.messages.jobs import Step
+from evaluator.messages.results import RunResults
 from tests.docvqa_site.evaluation.display.test_run_status import PROBLEM, evaluate, report
 from tests.docvqa_site.factories import (
+    SCORES,
     make_organizer,
     make_run,
     make_submission,
 )
-from tests.docvqa_site.submissions.drafts import make_complete_draft
+from tests.docvqa_site.submissions.drafts import make_complete_draft, make_private_track
 from tests.docvqa_site.submissions.pages import page, post
 
 pytestmark = pytest.mark.django_db
@@ -27,6 +29,15 @@ class TestStatusPage:
         response = post(member, "submit", submission.pk, follow=True)
         assert 'hx-trigger="every 10s, shown"' in response.content.decode()
         assert 'role="status">Submitted.' in response.text
+
+    def test_a_scored_private_run_needs_its_vectors_no_more(self, member, team):
+        sentence = "The run folder&#x27;s <code>vectors</code> were only needed for the annex"
+        submission = make_submission(team, make_private_track(), state=SubmissionState.SUBMITTED)
+        run = make_run(submission, state=RunState.RUNNING, budget=1.0)
+        assert sentence not in page(member, "detail", submission.pk)
+        run.state, run.scored_at, run.results = RunState.SCORED, timezone.now(), RunResults(**SCORES)
+        run.save()
+        assert sentence in page(member, "detail", submission.pk)
 
     def test_it_says_where_in_the_queue_the_run_is(self, member, team):
         evaluate(make_run(state=RunState.QUEUED), state=EvaluationState.QUEUED)

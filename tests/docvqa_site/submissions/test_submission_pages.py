@@ -115,7 +115,7 @@ class TestDraftPage:
         submission = make_submission(team, make_private_track())
         make_run(submission, budget=1.0)
         html = page(member, "detail", submission.pk)
-        assert html.count('type="file"') == 8
+        assert html.count('id="file-') == 8
         assert html.count("Add a run") == 2
         assert ".yaml, .yml, up to" in html
         assert 'accept=".yaml,.yml"' in html

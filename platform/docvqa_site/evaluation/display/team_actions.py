@@ -113,4 +113,6 @@ def news_of(submission: Submission, states: Collection[RunState]) -> list[str]:
             f"{once} run stays under review until {apnumber(track.required_reviews)} reviewers have accepted the "
             "proof. If they reject it or request changes, you'll see why and can reply or upload a revised proof."
         )
+    if track.kind.scored_note and RunState.SCORED in states:
+        news.append(track.kind.scored_note)
     return news

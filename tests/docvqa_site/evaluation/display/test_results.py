@@ -253,6 +253,24 @@ class TestCitation:
         type(run.submission).objects.update(anonymous=True, alias="Nobody")
         assert "joint epsilon" not in client.get(address).text
 
+    def test_each_of_several_runs_has_an_entry_of_its_own(self, client, run):
+        submission = run.submission
+        other = make_run(
+            submission, budget=8.0, state=RunState.SCORED, epsilon=7.5, anls=0.7, anls_low=0.6, anls_high=0.75
+        )
+        address = reverse("submissions:bibtex", args=[submission.pk])
+        first, _, second = client.get(address).text.partition("\n\n")
+        assert f"-epsilon-{run.budget:g}," in first
+        assert f"-epsilon-{other.budget:g}," in second
+        assert "At epsilon = 8: ANLS 0.7000 (95% interval 0.600 to 0.750)" in second.replace("\\%", "%")
+        assert "At epsilon = 4" not in second
+        assert f"{submission.get_absolute_url()}runs/{other.pk}/}}" in second
+        html = page(run)
+        for budget in (4, 8):
+            assert f'aria-label="BibTeX entry, {budget_text(budget)}">@misc' in html
+        type(submission).objects.update(anonymous=True, alias="Nobody")
+        assert f"{submission.get_absolute_url()}#run-{other.pk}}}" in client.get(address).text
+
     def test_it_says_which_runs_were_found_invalid(self, client, run):
         submission, disqualified = run.submission, {"disqualified_because": "Forged."}
         addresses = [reverse(f"submissions:{name}", args=[submission.pk]) for name in ("bibtex", "citation")]
@@ -272,10 +290,15 @@ class TestCitation:
             'badge-rejected">ε\xa0=\xa04: disqualified</span>' in client.get(reverse("submissions:list")).text
         )
         make_run(submission, budget=8.0, state=RunState.SCORED, epsilon=7.5)
-        for address in addresses:
-            text = " ".join(client.get(address).text.split())
-            assert text.index("At epsilon = 4") < text.index(", disqualified.") < text.index("At epsilon = 8")
-            assert ", under review" in text
+        entries, citation = (" ".join(client.get(address).text.split()) for address in addresses)
+        assert (
+            citation.index("At epsilon = 4")
+            < citation.index(", disqualified.")
+            < citation.index("At epsilon = 8")
+        )
+        assert ", under review" in citation
+        assert "Status: disqualified" in entries.partition("-epsilon-8,")[0]
+        assert "Status: under review" in entries.partition("-epsilon-8,")[2]
         assert "<strong>Under review.</strong>" in page(run)
 
     def test_of_what_nobody_sees_there_is_none(self, client):

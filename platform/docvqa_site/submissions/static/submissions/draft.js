@@ -3,6 +3,7 @@ import { Rate, readableBytes } from "./amounts.js";
 import { isSharded, joined } from "./joined.js";
 import { problem } from "./problem.js";
 import { problemCard } from "./problem-card.js";
+import { bindRunFolder } from "./run-folder.js";
 import { FileUpload, UploadError } from "./upload.js";
 
 const page = document.getElementById("uploads");
@@ -25,8 +26,12 @@ addEventListener("beforeunload", (event) => {
   if (sending.size) event.preventDefault();
 });
 
-for (const section of page.querySelectorAll(".draft-file")) bind(section);
+const places = [...page.querySelectorAll(".draft-file")].map(bind);
+for (const area of page.querySelectorAll(".run-folder")) {
+  bindRunFolder(area, places.filter((place) => place.section.dataset.run === area.dataset.run));
+}
 
+// Returns the place: its section, and how it takes a file as if somebody had chosen it there.
 function bind(section) {
   const find = (selector) => section.querySelector(selector);
   const dropzone = find(".dropzone");
@@ -58,6 +63,8 @@ function bind(section) {
   // "idle": a file may be chosen; "choosing": the headers of shards are read; "asking": whether the uploaded file is
   // replaced; "sending"; "stopped": it may be resumed.
   let phase = "idle";
+  // Called with the artifact that the file became, or null, when another file may be chosen.
+  let onEnd = () => {};
 
   enter("idle");
   input.addEventListener("change", () => choose([...input.files]));
@@ -80,20 +87,34 @@ function bind(section) {
   button("cancel").addEventListener("click", cancel);
   button("replace")?.addEventListener("click", send);
   button("keep")?.addEventListener("click", keep);
+  return { section, stored, take };
+
+  // Resolves with the artifact that the files became; with null if they were rejected or canceled, or another file is
+  // being sent. While an upload is paused, it waits.
+  function take(files) {
+    if (phase !== "idle") return Promise.resolve(null);
+    return new Promise((resolve) => {
+      onEnd = resolve;
+      choose(files);
+    });
+  }
 
   async function choose(files) {
     if (!files.length || phase !== "idle") return;
     enter("choosing");
     showProblems();
+    let replaces;
     try {
       upload = new FileUpload(await oneFile(files), role, { ...settings, onProgress: show });
+      const before = find(".tick + strong")?.dataset.sha256;
+      replaces = replacement && before && !(await upload.is(before));
     } catch (error) {
       if (!(error instanceof UploadError)) throw error;
       returnToChooser();
       reject(error, "Nothing was uploaded.");
       return;
     }
-    if (replacement && stored()) ask();
+    if (replaces) ask();
     else send();
   }
 
@@ -146,7 +167,7 @@ function bind(section) {
     const removed = artifact.removed.join(" and ");
     const why = removed && ` The site removed ${removed}, which doesn't belong to it. Upload the file that does.`;
     say(`${current.file.name} is uploaded.${why}`);
-    returnToChooser();
+    returnToChooser(artifact);
     section.dispatchEvent(new CustomEvent("artifact-attached", { bubbles: true }));
   }
 
@@ -182,11 +203,13 @@ function bind(section) {
     returnToChooser();
   }
 
-  function returnToChooser() {
+  function returnToChooser(artifact = null) {
     upload = null;
     // Otherwise choosing the same file again would change nothing.
     input.value = "";
     enter("idle");
+    onEnd(artifact);
+    onEnd = () => {};
   }
 
   function enter(next) {

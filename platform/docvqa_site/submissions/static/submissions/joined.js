@@ -22,6 +22,11 @@ export function isSharded(files) {
   return files.some((file) => isIndex(file) || Number(SHARD_NUMBER.exec(file.name)?.[1]) > 1);
 }
 
+// The index and the shards among files of which others have nothing to do with the checkpoint.
+export function shardFiles(files) {
+  return files.filter((file) => isIndex(file) || SHARD_NUMBER.test(file.name));
+}
+
 export async function joined(files) {
   const index = onlyIndex(files);
   const placed = await readIndex(index);

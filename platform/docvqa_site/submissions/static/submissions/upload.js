@@ -69,6 +69,11 @@ export class FileUpload {
     }
   }
 
+  // Whether it is the file of this SHA-256.
+  async is(sha256) {
+    return (await this.hash()) === sha256;
+  }
+
   pause() {
     this.control.abort();
   }
