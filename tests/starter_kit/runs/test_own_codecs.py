@@ -213,13 +213,16 @@ def test_the_time_grows_with_the_coordinates_of_all_messages(numel: int, message
     assert decoding.decoding_cpu_s(numel, messages) == seconds
 
 
-@pytest.mark.parametrize("module", [CODECS.module(name).__name__ for name in CODECS.names])
+@pytest.mark.parametrize("name", CODECS.names)
 def test_a_codec_derived_from_one_of_the_kit_is_counted(
-    base: Path, data: Path, tmp_path: Path, module: str
+    base: Path, data: Path, tmp_path: Path, name: str
 ) -> None:
     path = tmp_path / "derived.py"
-    path.write_text(f"from {module} import Codec as Base\n\n\nclass Codec(Base):\n    pass\n")
-    run = trained("lora", base, data, tmp_path / "run", [f"codec={path}", "local.max_steps=1", "rounds=1"])
+    path.write_text(
+        f"from {CODECS.module(name).__name__} import Codec as Base\n\n\nclass Codec(Base):\n    pass\n"
+    )
+    codec = f"codec={{type: {path}, seeds: 16}}" if name == "kseed" else f"codec={path}"
+    run = trained("lora", base, data, tmp_path / "run", [codec, "local.max_steps=1", "rounds=1"])
     assert counted(run, base).counting == "counted"
 
 
