@@ -8,7 +8,7 @@ there knows the provider. The name isn't part of the email address, so nothing o
 Providers and documents are divided among clients in the proportions of the papers' Table A1. Within a client, few
 providers have most of the documents (a Pareto law). Each client's providers list some pairs of fields more than others,
 so question types differ by client. The held-out splits have new forms of training providers and forms of providers that
-training never meets, half and half, two of each provider: they serve as data for attacks as well.
+training never meets, half and half, by default two of each provider: they serve as data for attacks as well.
 """
 
 import random
@@ -46,12 +46,10 @@ NAME = "skewed-forms"
 # Of the law of a provider's documents within a client, whose mean is 3 where the least is 1.
 PARETO_SHAPE = 1.5
 MOST_DOCUMENTS = 40
-FORMS_HELD_OUT = 2  # of each provider, as in Table A1, about
 QUESTIONS_A_FORM = 3
 PAIRS_A_PROVIDER = 2
 USUAL, USUAL_WEIGHT = 3, 8  # so many pairs are so much likelier at a client than others
 CONSTANT_SHARE = 0.5
-LOGO_SHARE = 0.4  # forms whose words lack the name
 LABEL_OF_NAME = "provider"
 # How often each constant is asked for, of the questions about any.
 CONSTANTS = {LABEL_OF_NAME: 0.7, "email": 0.25, "tax": 0.05}
@@ -65,6 +63,8 @@ class SkewedSettings(BaseModel):
 
     Attributes:
         documents: Forms of a provider in training, as a mean over all clients.
+        forms_held_out: Forms of a provider in the held-out splits; two are about as many as in Table A1.
+        logo_share: Share of the forms that have the provider's name in the logo only.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -75,12 +75,14 @@ class SkewedSettings(BaseModel):
     documents: float = Field(default=4, ge=1, le=10)
     valid_forms: int = Field(default=200, ge=2)
     test_forms: int = Field(default=600, ge=2)
+    forms_held_out: int = Field(default=2, ge=1)
+    logo_share: float = Field(default=0.4, ge=0, le=1)
 
     @model_validator(mode="after")
     def _enough_providers(self) -> Self:
         if self.clients > self.providers:
             raise ValueError("every client needs a provider")
-        if ceil(max(self.valid_forms, self.test_forms) / 2 / FORMS_HELD_OUT) > self.providers:
+        if ceil(max(self.valid_forms, self.test_forms) / 2 / self.forms_held_out) > self.providers:
             raise ValueError("a held-out split has more training providers than there are")
         return self
 
@@ -88,7 +90,7 @@ class SkewedSettings(BaseModel):
         """Return the providers and forms of a split, by whether the providers are training providers."""
         forms = self.valid_forms if split == "valid" else self.test_forms
         seen, unseen = forms // 2, forms - forms // 2
-        return (ceil(seen / FORMS_HELD_OUT), seen), (ceil(unseen / FORMS_HELD_OUT), unseen)
+        return (ceil(seen / self.forms_held_out), seen), (ceil(unseen / self.forms_held_out), unseen)
 
     def training_forms(self, client: int, providers: int) -> int | None:
         """Return the number of forms of a client's providers, if it is fixed."""
@@ -176,7 +178,7 @@ def generate_skewed(
     description = "Made-up forms of providers with constants, as uneven as the competition's."
     info = DatasetInfo(name=NAME, description=description, clients=clients)
     folders = {"train": folder_public, "valid": folder_public, "test": folder_secret}
-    return ImportSummary(info, write_drawn(folders, plan, info, partial(_write_form, seed), on_progress))
+    return ImportSummary(info, write_drawn(folders, plan, info, partial(_write_form, settings), on_progress))
 
 
 def _published_clients() -> list[Group]:
@@ -250,14 +252,14 @@ def _provider(seed: int, name: str, client: int) -> SkewedProvider:
 
 
 def _write_form(
-    seed: int, folder: Path, split: str, number: int, provider: SkewedProvider
+    settings: SkewedSettings, folder: Path, split: str, number: int, provider: SkewedProvider
 ) -> tuple[Page, list[Question]]:
     """Write the image of a split's form of that number; return its page and questions."""
-    rng = data_stream(seed, split, number)
+    rng = data_stream(settings.seed, split, number)
     constants = [Line(label, value) for label, value in provider.constants.items()]
     listed = [*constants, *(line for pair in provider.pairs for line in write_lines(pair, rng))]
     lines = [listed[place] for place in provider.order]
-    is_in_logo_only = rng.random() < LOGO_SHARE
+    is_in_logo_only = rng.random() < settings.logo_share
     words, boxes = lay_out([line for line in lines if not is_in_logo_only or line.label != LABEL_OF_NAME])
     page = Page(page=f"{split}-{number:05}_0", provider=provider.name, words=words, boxes=boxes)
     values = {line.label: line.value for line in lines}

@@ -96,6 +96,18 @@ def test_every_answer_but_some_names_is_among_the_words_of_its_page(
     assert sum(names) / len(names) == pytest.approx(0.6, abs=0.08)
 
 
+def test_the_forms_held_out_of_each_provider_and_the_share_of_logos_can_be_chosen(tmp_path: Path) -> None:
+    settings = SETTINGS.model_copy(update={"providers": 10, "forms_held_out": 4, "logo_share": 1})
+    summary = generate_skewed(tmp_path, tmp_path, settings)
+    # The validation split's 8 forms, and the test split's 40.
+    for split, providers in (("valid", 2), ("test", 10)):
+        assert list(summary.splits[split].pages_by_provider.values()) == [4] * providers
+        assert summary.seen_providers(split) == providers / 2
+    words = [page.words for page in Dataset(tmp_path, "test").pages.values()]
+    assert not any("provider" in found for found in words)
+    assert all("email" in found for found in words)
+
+
 def test_the_same_settings_give_the_same_pages_and_another_seed_others(tmp_path: Path) -> None:
     small = SkewedSettings(clients=2, providers=4, valid_forms=2, test_forms=4)
     texts = []
@@ -124,5 +136,6 @@ def test_the_published_sizes_are_those_of_table_a1_and_a_fraction_of_them_is_sma
 
 
 def test_more_training_providers_in_a_held_out_split_than_there_are_are_rejected() -> None:
+    SkewedSettings(providers=20, test_forms=100, valid_forms=2, forms_held_out=3)
     with pytest.raises(ValueError, match="more training providers than there are"):
         SkewedSettings(providers=20, test_forms=100, valid_forms=2)
