@@ -37,7 +37,9 @@ from tests.studies.reproduction.experiment import made_with
 from tests.studies.study import completed
 
 CONFIGS = Path(__file__).parent / "configs"
-TASK = SkewedSettings(providers=100, documents=3, valid_forms=4, test_forms=200)
+TASK = SkewedSettings(
+    providers=100, documents=3, valid_forms=4, test_forms=800, forms_held_out=4, logo_share=0.8
+)
 SEEDS = (1, 2, 3)
 PERMUTATIONS = 2000
 # What decides the outcomes: the data, the training and the attacks.
@@ -133,11 +135,23 @@ class Outcome(Frozen):
     made_with: str
 
 
-class Results(Frozen):
-    """All outcomes, and the task without its seed."""
+class Trial(Frozen):
+    """Outcomes that the settings were chosen by, and their task without its seed."""
 
     task: SkewedSettings
     outcomes: list[Outcome]
+
+
+class Results(Frozen):
+    """All outcomes, and the task without its seed.
+
+    Attributes:
+        trials: Made before the settings were chosen, in this order; nothing runs them again.
+    """
+
+    task: SkewedSettings
+    outcomes: list[Outcome]
+    trials: list[Trial] = []
 
 
 class Memorization:
@@ -179,11 +193,12 @@ class Memorization:
         }
         self._folder.mkdir(parents=True, exist_ok=True)
         for found in completed(self._wanted, kept, self._measured):
-            yield Results(task=self._task, outcomes=found)
+            yield Results(task=self._task, outcomes=found, trials=earlier.trials if earlier else [])
 
-    def forget(self, earlier: Results | None = None) -> None:
-        """Delete data, models and measurements, and keep no outcome."""
+    def forget(self, earlier: Results | None = None) -> Results | None:
+        """Delete data, models and measurements, and keep no outcome but those of the trials."""
         shutil.rmtree(self._folder, ignore_errors=True)
+        return earlier.model_copy(update={"outcomes": []}) if earlier else None
 
     def _data(self, seed: int) -> Path:
         settings = self._task.model_copy(update={"seed": seed})

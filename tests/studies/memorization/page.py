@@ -12,7 +12,7 @@ from starter_kit.data.forms.skewed import CONSTANTS
 from starter_kit.published import Source, published
 from starter_kit.settings.configuration import load_settings
 from tests.studies.markdown import fill, table_row
-from tests.studies.memorization.experiment import ROWS, SEEDS, Outcome, Results, Row
+from tests.studies.memorization.experiment import ROWS, SEEDS, Outcome, Results, Row, Trial
 
 SIGNIFICANT = 0.05
 KINDS = ("members", "nonmembers")
@@ -26,12 +26,14 @@ TESTED = {"provider": ("2", "A3"), "email": ("A4",)}
 def page(results: Results) -> str:
     """Return the page in Markdown."""
     task, outcomes = results.task, results.outcomes
-    half = task.test_forms // 4
+    (half, _), (unseen, _) = task.held_out("test")
     return fill(
         Path(__file__).with_name("page.md"),
         **task.model_dump(include={"providers", "clients", "documents", "test_forms"}),
+        each=task.forms_held_out,
+        logo_share=f"{task.logo_share:.0%}",
         seen=half,
-        unseen=half,
+        unseen=unseen,
         seeds=f"{len(_of(results, PRIVATE))} of {len(SEEDS)}",
         trained=_trained(),
         made_with="; ".join(sorted({outcome.made_with for outcome in outcomes})),
@@ -86,6 +88,7 @@ def page(results: Results) -> str:
         ),
         findings=_findings(results),
         verdicts=_verdicts(results, half),
+        tried=_tried(results),
         power=_power(_of(results, OPEN), half),
     )
 
@@ -193,12 +196,49 @@ def _findings(results: Results) -> str:
             f"- **With ε = 8**, {_counts([other for _, other in pairs])}. The AUC is lower than without privacy in "
             f"{weaker} of {len(pairs)} seeds, and the gap is smaller in {smaller} of {len(pairs)}."
         )
+        if any(other.attack.p_value < SIGNIFICANT for _, other in pairs):
+            lines[-1] += (
+                " A significant attack doesn't contradict ε = 8, which limits attacks but doesn't rule them out."
+            )
     if len(pairs) < len(SEEDS):
         lines.append(
             f"- **Not finished:** {len(SEEDS)} seeds are planned, and one or two are weak evidence. The command runs "
             "those that are missing."
         )
     return "\n".join(lines)
+
+
+def _tried(results: Results) -> str:
+    """Return what came of the trials that the settings were chosen by, and what they have in common with the rest."""
+    seeds = {outcome.seed for outcome in results.outcomes}
+    lines = [_trial_words(trial) for trial in results.trials]
+    if any(seeds & {one.seed for one in trial.outcomes} for trial in results.trials):
+        lines.append(
+            "With the same seed, the providers have the same constants, but other logos and test forms."
+        )
+    return "\n".join(f"  - {line}" for line in lines)
+
+
+def _trial_words(trial: Trial) -> str:
+    (half, _), _ = trial.task.held_out("test")
+    seeds = sorted({one.seed for one in trial.outcomes})
+    rows = []
+    for row in ROWS:
+        found = [one for one in trial.outcomes if one.row == row.name]
+        if row.config and found:
+            gaps, aucs = (
+                "; ".join(f"{value:{form}}{_star(p_value)}" for value, p_value in pairs)
+                for form, pairs in (
+                    ("+.3f", [(one.scored.gap, one.scored.p_value) for one in found]),
+                    (".3f", [(one.attack.auc, one.attack.p_value) for one in found]),
+                )
+            )
+            rows.append(f"{row.title}: gap {gaps}, AUC {aucs}")
+    return (
+        f"{'Seeds' if len(seeds) > 1 else 'Seed'} {', '.join(map(str, seeds))}, the name only in the logo on "
+        f"{trial.task.logo_share:.0%} of the forms, {half} test providers of each kind with "
+        f"{trial.task.forms_held_out} forms each: {'. '.join(rows)}."
+    )
 
 
 def _combined(found: Sequence[Outcome]) -> str:
@@ -213,7 +253,11 @@ def _power(free: Sequence[Outcome], half: int) -> str:
     clear = [one.scored for one in free if one.scored.gap > 0 and one.scored.p_value < 0.5]
     if not clear:
         return "The gap of a seed is within chance."
-    error = mean(one.gap / norm.isf(one.p_value) for one in clear)
+    errors = [one.gap / norm.isf(one.p_value) for one in clear]
+    if all(one.scored.p_value < SIGNIFICANT for one in free):
+        # A p-value is never below that of one permutation, which may make the gap look less sure than it is.
+        return f"By chance alone, the gap of a seed would vary by at most about ± {max(errors):.3f}."
+    error = mean(errors)
     needed = half * (norm.isf(SIGNIFICANT) * error / mean(one.scored.gap for one in free)) ** 2
     return (
         f"By chance alone, the gap of a seed would vary by ± {error:.3f}. With about {ceil(needed / 10) * 10} "
