@@ -16,6 +16,7 @@ from docvqa_site.challenge.models import Track
 from docvqa_site.challenge.selectors import others_tracks
 from docvqa_site.submissions.models import IndexChallenge, Refund, Run, RunToken, Submission, SubmissionState
 from docvqa_site.submissions.quota import PRACTICE_SLOTS, WINDOW, Quota, next_slot, quota
+from docvqa_site.submissions.states import IN_EVALUATION
 from docvqa_site.teams.models import Membership, PastMembership, Team
 from docvqa_site.teams.selectors import teams_ever_of
 from docvqa_site.uploads.models import Upload, UploadState
@@ -77,13 +78,23 @@ def has_unused_token(team: Team, track: Track) -> bool:
 
 
 def token_counts(team: Team) -> QuerySet[Track]:
-    """Return the tracks that issued tokens to the team, with the numbers `issued`, `used` by a run, and `lost`."""
+    """Return the tracks that issued tokens to the team, with the numbers of them.
+
+    They are `issued`; `used` by a run whose ε was recomputed; `waiting` for that; and `lost`, whose challenge has no
+    run that might be accounted yet.
+    """
     own = Q(run_tokens__team=team)
-    lost = own & Q(run_tokens__challenged_at__isnull=False, run_tokens__run__isnull=True)
+    unresolved = own & Q(run_tokens__challenged_at__isnull=False, run_tokens__run__isnull=True)
+    waiting = Q(
+        run_tokens__challenge__in=Run.objects.filter(
+            submission__team=team, submission__practice=False, state__in=IN_EVALUATION
+        ).values("challenge")
+    )
     return Track.objects.filter(own).annotate(
         issued=Count("run_tokens", filter=own),
         used=Count("run_tokens__run", filter=own),
-        lost=Count("run_tokens", filter=lost),
+        waiting=Count("run_tokens", filter=unresolved & waiting),
+        lost=Count("run_tokens", filter=unresolved & ~waiting),
     )
 
 

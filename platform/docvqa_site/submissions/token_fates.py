@@ -44,7 +44,7 @@ def _fate(token: RunToken, waiting: Run | None) -> TokenFate:
     if token.challenge and waiting is not None:
         return TokenFate(
             token,
-            "in evaluation; its challenge is unresolved until ε is recomputed",
+            "in evaluation, which resolves its challenge once ε is recomputed",
             waiting,
             is_unresolved=True,
         )
@@ -55,5 +55,5 @@ def _fate(token: RunToken, waiting: Run | None) -> TokenFate:
         words = "unresolved challenge: a record was uploaded, but ε hasn't been recomputed for its run"
         return TokenFate(token, words, is_unresolved=True)
     if token.training:
-        return TokenFate(token, "in use by a training run; no record was uploaded yet", is_held=True)
+        return TokenFate(token, "reserved for a training run; no record was uploaded yet", is_held=True)
     return TokenFate(token, "not used yet; your next pfl train takes it")

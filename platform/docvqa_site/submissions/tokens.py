@@ -92,7 +92,7 @@ def release_token(token: RunToken, user: User) -> None:
             ErrorCode.RUN_TOKEN,
             message="This run token can't be released.",
             where=current.token,
-            expected="a token that you requested, in use by a training run, and without a challenge",
+            expected="a token that you requested, reserved for a training run, and without a challenge",
         )
     before, current.training = current.training, ""
     current.save(update_fields=["training"])

@@ -132,12 +132,15 @@ class TestWhatBecameOfThem:
         for words in (
             "FedDP at ε\xa0=\xa04</a>: ε recomputed",
             "unresolved challenge: a record was uploaded",
-            "in use by a training run",
+            "reserved for a training run",
             "not used yet",
             "Waiting at ε\xa0=\xa01</a>: in evaluation",
         ):
             assert words in html
         assert html.count('name="explanation"') == 2
+        counts = client.get(reverse("submissions:list")).content.decode()
+        assert "5 issued, 1 used, 1 in evaluation, 1 unresolved challenge<" in counts
+        assert counts.count("(not explained)") == 1
 
     def test_an_unresolved_challenge_is_explained_there_by_its_own_team_only(
         self, client, team, owner, track
