@@ -54,8 +54,16 @@ class LadderReading:
         return clipped
 
     @property
+    def uncertain(self) -> set[int]:
+        """The units whose contributions are too short to tell for sure when they took part."""
+        clipped = self.is_clipped.tolist()
+        return {
+            unit for unit, is_clipped in zip(self.reading.sent.units, clipped, strict=True) if not is_clipped
+        }
+
+    @property
     def unread(self) -> NDArray[np.int64]:
-        """The coordinates of contributions that are too short to tell for sure who took part."""
+        """The coordinates of the `uncertain` units."""
         places: NDArray[np.int64] = self.reading.places[~self.is_clipped].ravel()
         return places
 
@@ -97,11 +105,14 @@ def ladder_tests(
     first, second = ([each.reading for each in readings] for readings in (run, neighbor))
     certain = claims.participation is Participation.ALL and claims.client_rate == 1
     unread = [] if certain else [each.unread for each in run]
+    uncertain = set() if certain else {unit for each in run for unit in each.uncertain}
     return [
         worst_bound_test("clip-bound-of-each-length", [*first, *second], claims),
         _average_test([*run, *neighbor], session),
         residual_test("isolation-of-each-length", first, claims, unread),
-        neighbor_test("isolation-of-each-length-from-the-neighbor", first, second, changed, claims),
+        neighbor_test(
+            "isolation-of-each-length-from-the-neighbor", first, second, changed | uncertain, claims
+        ),
     ]
 
 
