@@ -39,7 +39,7 @@ from docvqa_site.proofs.named_code import named_code
 from docvqa_site.reviews import tallies
 from docvqa_site.reviews.checklist import CHECKLIST
 from docvqa_site.reviews.deciding import confirmation, take_decision
-from docvqa_site.reviews.drafts import draft_of
+from docvqa_site.reviews.drafts import draft_of, version_of
 from docvqa_site.reviews.eligibility import may_organize, review_barred_because
 from docvqa_site.reviews.evidence import facts_on
 from docvqa_site.reviews.forms import ReviewForm, initial_of
@@ -242,7 +242,9 @@ class ProofAdmin(ReadOnlyAdmin[Proof]):
         proof = get_object_or_404(self.get_queryset(request), pk=_key(object_id))
         barred = review_barred_because(proof, request.user)
         own = proof.reviews.filter(reviewer=request.user).first()
-        form = ReviewForm(request.POST or None, initial=initial_of(draft_of(own)))
+        newest = proof.proof()
+        draft = draft_of(own, version_of(newest))
+        form = ReviewForm(request.POST or None, initial=initial_of(draft))
         if request.method == "POST":
             if barred:
                 raise PermissionDenied(barred)
@@ -250,7 +252,7 @@ class ProofAdmin(ReadOnlyAdmin[Proof]):
                 self.message_user(request, confirmation(review))
                 return redirect("admin:reviews_proof_changelist")
         sees = sees_decisions(proof, request.user)
-        runs, newest = statuses(proof.runs.all()), proof.proof()
+        runs = statuses(proof.runs.all())
         context = {
             **self.admin_site.each_context(request),
             "title": f"Privacy proof of {proof}",
@@ -269,6 +271,7 @@ class ProofAdmin(ReadOnlyAdmin[Proof]):
             "may_assign": may_organize(request.user) and not is_settled(proof),
             "reviews": is_reviewer(request.user),
             "form": form,
+            "unconfirmed": draft.unconfirmed,
             "closing": form.closing(has_decided=own is not None and own.is_decided),
             "runs": runs,
             "recorded": facts_on(proof, runs, newest),

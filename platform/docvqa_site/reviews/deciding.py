@@ -1,5 +1,7 @@
 """A decision as a form posts it, at the desk and in the administration."""
 
+from contextlib import suppress
+
 from django.core.exceptions import ValidationError
 
 from docvqa_site.accounts.requests import UserRequest
@@ -8,7 +10,7 @@ from docvqa_site.reviews.eligibility import eligible_reviewers
 from docvqa_site.reviews.forms import ReviewForm
 from docvqa_site.reviews.models import Decision, ProofReview
 from docvqa_site.reviews.selectors import verdict_on
-from docvqa_site.reviews.services import decide, save_draft
+from docvqa_site.reviews.services import ProofRevisedError, decide, save_draft
 from docvqa_site.submissions.models import Submission
 
 
@@ -19,7 +21,7 @@ def take_decision(request: UserRequest, submission: Submission, form: ReviewForm
     """
     if not form.is_valid():
         return None
-    draft, posted = form.draft(), request.POST.get("decision")
+    draft, posted, version = form.draft(), request.POST.get("decision"), read_version(request)
     try:
         return decide(
             submission,
@@ -32,11 +34,15 @@ def take_decision(request: UserRequest, submission: Submission, form: ReviewForm
             change_reason=draft.change_reason,
             declares_no_conflict=draft.declares_no_conflict,
             confirms_contradiction=form.cleaned_data["confirms_contradiction"],
-            version=_read_version(request),
+            version=version,
         )
     except ValidationError as error:
-        save_draft(submission, draft, actor=request.user)
+        # What was written about a newer version stays.
+        with suppress(ProofRevisedError):
+            save_draft(submission, draft, actor=request.user, version=version)
         form.add_error(None, error)
+        if isinstance(error, ProofRevisedError):
+            form.clear_answers()
         return None
 
 
@@ -58,7 +64,7 @@ def confirmation(review: ProofReview) -> str:
     return f"{text} {NOBODY_LEFT} The organizers have been asked to add a reviewer."
 
 
-def _read_version(request: UserRequest) -> int | None:
+def read_version(request: UserRequest) -> int | None:
     """Return the version of the proof that the page showed; None if it doesn't say."""
     written = request.POST.get("version", "")
     return int(written) if written.isascii() and written.isdecimal() and len(written) < 5 else None

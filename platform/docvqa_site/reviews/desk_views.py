@@ -22,8 +22,8 @@ from docvqa_site.reviews.access import View, for_reviewers, reviewed_submission
 from docvqa_site.reviews.assignments import assign, unassign
 from docvqa_site.reviews.checklist import CHECKLIST
 from docvqa_site.reviews.deadlines import default_due
-from docvqa_site.reviews.deciding import confirmation, take_decision
-from docvqa_site.reviews.drafts import draft_of
+from docvqa_site.reviews.deciding import confirmation, read_version, take_decision
+from docvqa_site.reviews.drafts import draft_of, version_of
 from docvqa_site.reviews.eligibility import (
     assigning_barred_because,
     eligible_reviewers,
@@ -53,7 +53,7 @@ from docvqa_site.reviews.selectors import (
 from docvqa_site.reviews.services import save_draft
 from docvqa_site.reviews.threads import post_message, threads_for_reviewer
 from docvqa_site.reviews.timeline import timeline
-from docvqa_site.submissions.models import Submission
+from docvqa_site.submissions.models import Artifact, Submission
 from docvqa_site.submissions.unresolved_challenges import challenges_against
 
 # The decisions as the desk offers them, each with what the button says.
@@ -114,14 +114,18 @@ def draft(request: UserRequest, submission: Submission) -> HttpResponse:
     elif form.is_valid():
         try:
             own = save_draft(
-                submission, form.draft(), actor=request.user, decided_at=request.POST.get("decided_at")
+                submission,
+                form.draft(),
+                actor=request.user,
+                decided_at=request.POST.get("decided_at"),
+                version=read_version(request),
             )
         except ValidationError as error:
             problem = " ".join(error.messages)
     else:
         problem = " ".join(str(errors[0]) for errors in form.errors.values())
     if is_script:
-        return render(request, "reviews/desk_saved.html", _state(own, problem))
+        return render(request, "reviews/desk_saved.html", _state(own, submission.proof(), problem))
     if problem:
         messages.error(request, f"Your draft couldn't be saved: {problem}")
         return _desk(request, submission, own, form)
@@ -143,8 +147,7 @@ def message(request: UserRequest, submission: Submission) -> HttpResponse:
             messages.success(request, "Your message has been sent to the team.")
             place = f"item-{form.about()}" if form.about() else "messages"
             return redirect(f"{reverse('reviews:desk', args=[submission.pk])}#{place}")
-    own = _own(submission, request)
-    return _desk(request, submission, own, ReviewForm(initial=initial_of(draft_of(own))), form)
+    return _desk(request, submission, _own(submission, request), None, form)
 
 
 @require_POST
@@ -284,10 +287,10 @@ def _withdrawal_effect(own: ProofReview | None) -> str:
     return withdrawal_effect(own) if own and own.is_decided else ""
 
 
-def _state(own: ProofReview | None, problem: str = "") -> dict[str, object]:
+def _state(own: ProofReview | None, proof: Artifact | None, problem: str = "") -> dict[str, object]:
     """Return what the bar and the preview show: what is saved, and the problem with saving what isn't."""
     return {
-        "draft": draft_of(own),
+        "draft": draft_of(own, version_of(proof)),
         "total": len(CHECKLIST),
         "drafted_at": own.drafted_at if own and own.draft is not None else None,
         "decided_at": own.decided_at if own else None,
@@ -306,8 +309,9 @@ def _desk(
     runs = statuses(submission.runs.all())
     settled, proof = is_settled(submission), submission.proof()
     declined = recusal_of(submission, request.user)
+    written = draft_of(own, version_of(proof))
     if form is None and declined is None:
-        form = ReviewForm(initial=initial_of(draft_of(own)))
+        form = ReviewForm(initial=initial_of(written))
     is_coordinator = declined is not None and declined.why == Recusal.Why.COORDINATION
     has_decided = own is not None and own.is_decided
     sees = sees_decisions(submission, request.user)
@@ -319,7 +323,7 @@ def _desk(
         "runs": runs,
         "unresolved_challenges": challenges_against(submission),
         "facts": table,
-        "groups": form.groups(table, threads) if form else [],
+        "groups": form.groups(table, threads, written.earlier) if form else [],
         "chosen": request.POST.get("decision", ""),
         "decisions": DECISIONS,
         "general": next((thread.lines for thread in threads if not thread.item), []),
@@ -339,7 +343,7 @@ def _desk(
         "appeal": open_appeals().filter(submission=submission).first(),
         "may_assign": not settled and not assigning_barred_because(submission, request.user),
         "message_form": message_form or MessageForm(),
-        **_state(own),
+        **_state(own, proof),
     }
     has_errors = bool(form and form.errors) or (message_form is not None and bool(message_form.errors))
     return render(request, "reviews/desk.html", context, status=422 if has_errors else 200)

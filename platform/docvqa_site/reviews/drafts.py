@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from datetime import date
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
 from docvqa_site.reviews.checklist import CHECKLIST, Answer
 from docvqa_site.reviews.models import Decision, ProofReview
+from docvqa_site.submissions.models import Artifact
 
 MAX_NOTE = 2_000
 MAX_REASON = 5_000
@@ -15,10 +16,22 @@ MAX_REASON = 5_000
 Note = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_NOTE)]
 
 
+class EarlierAnswer(BaseModel):
+    """What a reviewer answered and noted about an earlier version of the proof; `answer` is None for a note alone."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    version: int
+    answer: Answer | None = None
+    note: Note = ""
+
+
 class Draft(BaseModel):
     """One reviewer's work on one proof, as the database stores it. Answers and notes are by an item's key.
 
     Attributes:
+        version: The version of the proof that the answers and notes are about.
+        earlier: The last answers and notes about earlier versions. They count for nothing until they are given again.
         reason: The text that the team reads with the decision.
         change_reason: Why an earlier decision is replaced; the team reads it, and the public never does.
         changes_due: Until when the team would be asked to revise the proof.
@@ -27,8 +40,10 @@ class Draft(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    version: int = 1
     answers: Mapping[str, Answer] = {}
     notes: Mapping[str, Note] = {}
+    earlier: Mapping[str, EarlierAnswer] = {}
     reason: Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_REASON)] = ""
     change_reason: Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_REASON)] = ""
     changes_due: date | None = None
@@ -38,6 +53,28 @@ class Draft(BaseModel):
     def answered(self) -> int:
         """How many questions have an answer."""
         return sum(item.key in self.answers for item in CHECKLIST)
+
+    def texts(self) -> dict[str, Any]:
+        """Return what a record of the decision has beside the answers and the version, as values of JSON."""
+        return self.model_dump(mode="json", exclude={"answers", "version", "earlier"})
+
+    @property
+    def unconfirmed(self) -> int:
+        """How many questions have an answer about an earlier version, and none about this one."""
+        return sum(one.answer is not None and key not in self.answers for key, one in self.earlier.items())
+
+    def about(self, version: int) -> "Draft":
+        """Return the draft as it is about a version of the proof: answers about an older one are earlier answers."""
+        if self.version >= version:
+            return self
+        found = {
+            key: EarlierAnswer(
+                version=self.version, answer=self.answers.get(key), note=self.notes.get(key, "")
+            )
+            for key in {**self.answers, **self.notes}
+        }
+        revised = {"version": version, "answers": {}, "notes": {}, "earlier": {**self.earlier, **found}}
+        return self.model_copy(update=revised)
 
     @property
     def unexplained(self) -> list[str]:
@@ -75,15 +112,29 @@ class Draft(BaseModel):
         ]
 
 
-def draft_of(review: ProofReview | None) -> Draft:
+def version_of(proof: Artifact | None) -> int:
+    """Return the version of a proof; without a proof, the first one."""
+    return proof.version if proof else 1
+
+
+def draft_of(review: ProofReview | None, version: int) -> Draft:
+    """Return what the reviewer has written, as it is about this version, the newest one of the proof."""
+    return stored_draft(review, version).about(version)
+
+
+def stored_draft(review: ProofReview | None, newest: int) -> Draft:
     """Return what the reviewer has written since the decision, otherwise their answers and notes in it.
 
     The explanation, the date and the declaration belong to one decision: the next one needs its own.
+
+    Args:
+        newest: The version of the proof that a decision is about, since a revision takes all of them back.
     """
     if review is None:
         return Draft()
     if review.draft is not None:
         return Draft.model_validate(review.draft)
-    return Draft(
-        answers={key: Answer(answer) for key, answer in review.checklist.items()}, notes=review.notes
-    )
+    if not review.is_decided:
+        return Draft()
+    answers = {key: Answer(answer) for key, answer in review.checklist.items()}
+    return Draft(version=newest, answers=answers, notes=review.notes)

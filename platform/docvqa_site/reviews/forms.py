@@ -1,6 +1,6 @@
 """The forms of the reviewers' desk and of the team's page about its proof."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from docvqa_site.accounts.models import User
 from docvqa_site.reviews.appeals import MAX_APPEAL
 from docvqa_site.reviews.checklist import CHECKLIST, Answer, Group
 from docvqa_site.reviews.deadlines import default_due, is_in_reach
-from docvqa_site.reviews.drafts import MAX_NOTE, MAX_REASON, Draft
+from docvqa_site.reviews.drafts import MAX_NOTE, MAX_REASON, Draft, EarlierAnswer
 from docvqa_site.reviews.evidence import Fact, FactTable
 from docvqa_site.reviews.models import Decision, ProofReview, Recusal
 from docvqa_site.reviews.threads import GENERAL, MAX_MESSAGE, QUESTIONS, Thread, ThreadLine
@@ -35,6 +35,7 @@ class ChecklistQuestion:
     """An item of the checklist on the page: its fields, what the platform knows, and what was written about it.
 
     `state` is the answer that the form shows, empty for none; only the first question without one is unfolded.
+    `earlier` is what the reviewer answered about an earlier version.
     """
 
     key: str
@@ -44,6 +45,7 @@ class ChecklistQuestion:
     lines: list[ThreadLine]
     state: str
     is_open: bool
+    earlier: EarlierAnswer | None
 
     @property
     def is_answered_by_team(self) -> bool:
@@ -135,6 +137,11 @@ class ReviewForm(forms.Form):
             declares_no_conflict=given["no_conflict"],
         )
 
+    def clear_answers(self) -> None:
+        """Remove the posted answers and notes: they are about an earlier version of the proof."""
+        names = {name for item in CHECKLIST for name in (item.key, note_name(item.key))}
+        self.data = {name: value for name, value in self.data.items() if name not in names}
+
     def places(self) -> list[PageAnchor]:
         """Return where something is missing or wrong, in the order of the page."""
         questions = {item.key: item.question for item in CHECKLIST}
@@ -157,9 +164,9 @@ class ReviewForm(forms.Form):
         return "against" if Answer.NO in answers else "for" if all(answers) else ""
 
     def groups(
-        self, table: FactTable, threads: Iterable[Thread]
+        self, table: FactTable, threads: Iterable[Thread], earlier: Mapping[str, EarlierAnswer]
     ) -> list[tuple[Group, list[ChecklistQuestion]]]:
-        """Return the questions by group, each with the platform's facts and the messages on it."""
+        """Return the questions by group, each with the platform's facts, the messages on it and an earlier answer."""
         lines = {thread.item: thread.lines for thread in threads}
         states = {item.key: str(self[item.key].value() or "") for item in CHECKLIST}
         first = next((key for key, state in states.items() if not state), "")
@@ -168,7 +175,14 @@ class ReviewForm(forms.Form):
             answer, note = self[key], self[note_name(key)]
             is_open = key == first or bool(answer.errors or note.errors)
             return ChecklistQuestion(
-                key, answer, note, table.bearing_on(key), lines.get(key, []), states[key], is_open
+                key,
+                answer,
+                note,
+                table.bearing_on(key),
+                lines.get(key, []),
+                states[key],
+                is_open,
+                earlier.get(key),
             )
 
         return [(group, [question(item.key) for item in CHECKLIST if item.group == group]) for group in Group]

@@ -14,7 +14,7 @@ from docvqa_site.accounts.models import User
 from docvqa_site.proofs.named_code import named_codes
 from docvqa_site.reviews import tallies
 from docvqa_site.reviews.checklist import CHECKLIST
-from docvqa_site.reviews.drafts import draft_of
+from docvqa_site.reviews.drafts import draft_of, version_of
 from docvqa_site.reviews.models import Decision, ProofReview, Recusal
 from docvqa_site.reviews.selectors import (
     awaiting_review,
@@ -230,17 +230,21 @@ def _entry(
         different=different,
         revision=next((one for one in submission.artifacts.all() if one.version > 1), None),
         reviewers=[str(review.reviewer) for review in reviews if review.assigned_at],
-        own=aside or _in_words(own),
+        own=aside or _in_words(own, version_of(next(iter(submission.artifacts.all()), None))),
         due=own.due if own and needs_me else None,
         changes_due=max(days, default=None),
         shows_verdict=shows_verdict,
     )
 
 
-def _in_words(own: ProofReview | None) -> str:
-    """Return what a reviewer has done: decided, begun a draft, or nothing."""
+def _in_words(own: ProofReview | None, version: int) -> str:
+    """Return what a reviewer has done about this version of the proof: decided, begun a draft, or nothing."""
     if own is None:
         return ""
     if own.is_decided:
         return own.get_decision_display()
-    return f"draft {draft_of(own).answered}/{len(CHECKLIST)}" if own.draft is not None else ""
+    if own.draft is None:
+        return ""
+    draft = draft_of(own, version)
+    confirming = f", {draft.unconfirmed} to confirm" if draft.unconfirmed else ""
+    return f"draft {draft.answered}/{len(CHECKLIST)}{confirming}"

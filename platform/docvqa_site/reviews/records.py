@@ -56,7 +56,7 @@ def _decisions(review: ProofReview, made: Iterable[PastDecision]) -> Iterator[di
     decisions = list(made)
     for one in decisions:
         counts = review.is_decided and one is decisions[-1]
-        written = one.written.model_dump(mode="json", exclude={"answers"})
+        written = one.written.texts()
         yield _row(
             review,
             version=one.version,

@@ -10,6 +10,7 @@ from docvqa_site.audit.models import record
 from docvqa_site.notifications.kinds import Kind
 from docvqa_site.notifications.sending import notify
 from docvqa_site.reviews.decision_mails import mail_withdrawal
+from docvqa_site.reviews.drafts import version_of
 from docvqa_site.reviews.eligibility import (
     assigning_barred_because,
     organizers_for,
@@ -49,7 +50,7 @@ def recuse(submission: Submission, why: Recusal.Why, text: str = "", *, actor: U
                 withdrawn = review.get_decision_display()
             if withdrawn and why != Recusal.Why.CONFLICT:
                 raise ValidationError("You have already decided on this version of the proof.")
-            take_back(review, actor=actor)
+            take_back(review, actor=actor, about=version_of(submission.proof()))
             review.assigned_at = review.due = None
             review.save(update_fields=["assigned_at", "due"])
             if withdrawn:

@@ -19,12 +19,16 @@ from docvqa_site.notifications.sending import notify
 from docvqa_site.reviews.checklist import CHECKLIST
 from docvqa_site.reviews.deadlines import MAX_TIME, SECOND_OPINION_TIME, default_due, is_in_reach
 from docvqa_site.reviews.decision_mails import mail_decision, mail_standing_rejection
-from docvqa_site.reviews.drafts import Draft, draft_of
+from docvqa_site.reviews.drafts import Draft, draft_of, stored_draft, version_of
 from docvqa_site.reviews.eligibility import review_barred_because
 from docvqa_site.reviews.models import LONE_REJECTION, Decision, ProofReview
 from docvqa_site.reviews.selectors import recusal_of
 from docvqa_site.submissions.judged import proof_withholds
 from docvqa_site.submissions.models import Artifact, Submission, SubmissionState
+
+
+class ProofRevisedError(ValidationError):
+    """The team has sent a newer version of the proof than the one that was read."""
 
 
 def decide(
@@ -89,7 +93,7 @@ def decide(
             submission=str(submission.pk),
             before=before,
             version=newest,
-            **given.model_dump(mode="json", exclude={"answers"}),
+            **given.texts(),
             checklist=review.checklist,
         )
         mail_decision(review, given.change_reason, Decision(before))
@@ -115,17 +119,23 @@ def _decide(review: ProofReview, decision: Decision, given: Draft) -> None:
 
 
 def save_draft(
-    submission: Submission, draft: Draft, *, actor: User, decided_at: str | None = None
+    submission: Submission,
+    draft: Draft,
+    *,
+    actor: User,
+    decided_at: str | None = None,
+    version: int | None = None,
 ) -> ProofReview:
     """Keep what the reviewer has written so far, which nobody else sees. A decision that was made stays as it is.
 
     Args:
         decided_at: When the actor had decided, in ISO format, as the page showed it that the draft was written on;
             empty if they hadn't, and None if the page doesn't say.
+        version: Of the proof, as the actor read it; None for whichever is the newest.
 
     Raises:
         PermissionDenied: The actor isn't a reviewer, or has a conflict of interest.
-        ValidationError: The actor has decided since the page was opened.
+        ValidationError: The actor has decided since the page was opened, or written about a newer version.
     """
     if rejection := review_barred_because(submission, actor):
         raise PermissionDenied(rejection)
@@ -136,7 +146,14 @@ def save_draft(
         review = ProofReview.objects.select_for_update().get(pk=review.pk)
         if decided_at is not None and review.decided_at and review.decided_at.isoformat() != decided_at:
             raise ValidationError("You have recorded a decision since you opened this page. Reload it.")
-        review.draft, review.drafted_at = draft.model_dump(mode="json"), timezone.now()
+        newest = version_of(submission.proof())
+        read = newest if version is None else min(version, newest)
+        if stored_draft(review, newest).version > read:
+            raise ProofRevisedError(
+                "You have reviewed a newer version since you opened this page. Reload it."
+            )
+        kept = draft.model_copy(update={"version": read, "earlier": draft_of(review, read).earlier})
+        review.draft, review.drafted_at = kept.model_dump(mode="json"), timezone.now()
         review.save(update_fields=["draft", "drafted_at"])
     return review
 
@@ -178,7 +195,7 @@ def reopen(*, artifact: Artifact, actor: User, **_: object) -> None:
     Submission.objects.filter(pk=submission.pk).update(revises_rejected=withholds)
     decided = list(submission.reviews.exclude(decision=Decision.PENDING).select_related("reviewer"))
     for review in decided:
-        take_back(review, actor=actor, version=artifact.version)
+        take_back(review, actor=actor, about=artifact.version - 1, version=artifact.version)
     page = settings.SITE_URL + reverse("reviews:desk", args=[submission.pk])
     text = f"Version {artifact.version} of the privacy proof of “{submission}” is ready for another review."
     note = f"The team's summary of changes: {artifact.note}" if artifact.note else ""
@@ -190,13 +207,17 @@ def reopen(*, artifact: Artifact, actor: User, **_: object) -> None:
     )
 
 
-def take_back(review: ProofReview, *, actor: User, **details: int) -> None:
-    """Undo a decision, if there is one; what was written stays as the reviewer's draft. The audit record keeps it."""
+def take_back(review: ProofReview, *, actor: User, about: int, **details: int) -> None:
+    """Undo a decision, if there is one; what was written stays as the reviewer's draft. The audit record keeps it.
+
+    Args:
+        about: The version of the proof that the decision is about.
+    """
     if not review.is_decided:
         return
     before, reason = review.decision, review.reason
     # They read the new version with what they found in the old one.
-    review.draft = draft_of(review).model_dump(mode="json")
+    review.draft = draft_of(review, about).model_dump(mode="json")
     review.decision, review.reason, review.decided_at = Decision.PENDING, "", None
     review.checklist, review.notes, review.changes_due, review.declares_no_conflict = {}, {}, None, False
     if review.due:
@@ -254,7 +275,7 @@ def _newest_version(submission: Submission, read: int | None) -> int | None:
     proof = submission.proof()
     newest = proof.version if proof else None
     if read is not None and read != newest:
-        raise ValidationError(
+        raise ProofRevisedError(
             "The team has uploaded a revised proof since you opened this page. Please read the new version "
             "below and decide again."
         )

@@ -18,7 +18,7 @@ from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
 from docvqa_site.reviews import services
 from docvqa_site.reviews.checklist import CHECKLIST, Answer
 from docvqa_site.reviews.deadlines import SECOND_OPINION_TIME
-from docvqa_site.reviews.drafts import Draft, draft_of
+from docvqa_site.reviews.drafts import Draft, EarlierAnswer, draft_of
 from docvqa_site.reviews.models import Decision, ProofReview
 from docvqa_site.reviews.selectors import awaiting_review, verdict_on
 from docvqa_site.reviews.services import let_rejections_stand
@@ -336,11 +336,12 @@ def test_after_a_revision_a_reviewer_finds_the_answers_and_ticks_again(client, s
         revise_proof(submission, make_upload(submission.team, b"better"), submission.created_by)
     review = ProofReview.objects.get()
     assert (review.checklist, review.notes, review.declares_no_conflict) == ({}, {}, False)
-    assert draft_of(review) == Draft(answers={"noise": Answer.NO}, notes={"noise": "Half precision."})
+    earlier = EarlierAnswer(version=1, answer=Answer.NO, note="Half precision.")
+    assert draft_of(review, 2) == Draft(version=2, earlier={"noise": earlier})
     client.force_login(reviewer)
-    assert (
-        client.get(reverse("reviews:desk", args=[submission.pk])).text.count(">note to the team</span>") == 1
-    )
+    page = client.get(reverse("reviews:desk", args=[submission.pk])).text
+    assert ">note to the team</span>" not in page
+    assert page.count("Half precision.") == 2
 
 
 def test_only_the_version_that_was_read_is_decided_on(submission, reviewer):

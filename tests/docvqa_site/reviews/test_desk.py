@@ -257,7 +257,7 @@ class TestDraft:
         assert ProofReview.objects.get().draft is None
         shown = re.search(r'name="decided_at" value="([^"]+)"', client.get(address(submission)).text).group(1)
         client.post(self.address(submission), {**late, "decided_at": shown})
-        assert draft_of(ProofReview.objects.get()).reason == "Old text."
+        assert draft_of(ProofReview.objects.get(), 1).reason == "Old text."
 
     def test_others_neither_read_nor_write_it(self, client, submission, reviewer):
         client.post(self.address(submission), {"reason": "A secret thought."})

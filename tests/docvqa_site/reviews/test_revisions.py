@@ -8,6 +8,7 @@ from django.db import transaction
 from django.urls import reverse
 
 from docvqa_site.proofs.models import Drawing, DrawingState
+from docvqa_site.reviews.drafts import draft_of
 from docvqa_site.reviews.threads import post_message
 from docvqa_site.reviews.timeline import timeline
 from docvqa_site.submissions.models import Artifact
@@ -24,10 +25,12 @@ from tests.docvqa_site.factories import (
     scored_submission,
 )
 from tests.docvqa_site.reviews.test_decisions import accept, ask, reject
+from tests.docvqa_site.reviews.test_desk import ACCEPT
 
 pytestmark = pytest.mark.django_db
 
 KIND = ArtifactKind.PRIVACY_PROOF
+OVERRIDE = {"confirms_contradiction": "on"}
 
 
 @pytest.fixture
@@ -47,6 +50,10 @@ def staged(submission):
 
 def address(name, submission):
     return reverse(f"reviews:{name}", args=[submission.pk])
+
+
+def in_admin(submission):
+    return reverse("admin:reviews_proof_change", args=[submission.pk])
 
 
 def test_the_team_reads_it_with_what_changed_before_it_is_sent(client, submission, staged):
@@ -123,6 +130,60 @@ def test_a_reviewer_reads_what_they_wrote_on_the_version_before(client, submissi
     assert page.index("State the sampling.") < page.index("Sampling is stated.")
     client.force_login(make_reviewer())
     assert "State the sampling." not in client.get(address("desk", submission)).text
+
+
+def test_answers_about_the_version_before_count_once_they_are_given_again(client, submission, staged):
+    reviewer = make_reviewer()
+    client.force_login(reviewer)
+    desk, draft = address("desk", submission), address("draft", submission)
+    client.post(
+        desk,
+        {**ACCEPT, "noise": "no", "noise_note": "Cite the lines.", "reason": "Read the note."} | OVERRIDE,
+    )
+    client.force_login(submission.created_by)
+    client.post(address("revision", submission), {"note": "Lines are cited."})
+    client.force_login(reviewer)
+    page = client.get(desk).text
+    assert "<strong>0 of 16 answered</strong>, 16 to confirm" in page
+    assert "answered “no” about version 1" in page
+    assert "answered “yes” about version 1" in page
+    # A note is shown, and not sent again.
+    assert "Your note on version 1" in page
+    assert "Cite the lines." in page
+    assert "Cite the lines.</textarea>" not in page
+    assert "draft 0/16, 16 to confirm" in client.get(reverse("reviews:queue")).text
+    assert "You answered 16 questions about an earlier version" in client.get(in_admin(submission)).text
+    client.post(draft, {"version": "2", "noise": "yes"})
+    assert "<strong>1 of 16 answered</strong>, 15 to confirm" in client.get(desk).text
+    incomplete = client.post(
+        desk, {"version": "2", "noise": "yes", "decision": "accepted", "no_conflict": "on"}
+    )
+    assert len(incomplete.context["form"].errors) == 15
+    assert "answered “yes” about version 1" in incomplete.text
+    assert client.post(desk, {**ACCEPT, "version": "2"}).status_code == 302
+    assert submission.reviews.get().notes == {}
+
+
+def test_what_is_written_on_a_page_of_the_version_before_is_about_that_version(client, submission, staged):
+    reviewer = make_reviewer()
+    client.force_login(submission.created_by)
+    client.post(address("revision", submission), {"note": "Better."})
+    client.force_login(reviewer)
+    desk, draft = address("desk", submission), address("draft", submission)
+    late = client.post(desk, {**ACCEPT, "version": "1"})
+    assert "The team has uploaded a revised proof" in late.text
+    # Pressing the button again accepts nothing.
+    assert (
+        "checked"
+        not in late.text.replace('value="accepted" checked', "")
+        .partition('id="review"')[2]
+        .partition('id="decision"')[0]
+    )
+    assert "<strong>0 of 16 answered</strong>, 16 to confirm" in late.text
+    client.post(draft, {"version": "2", "noise": "no"})
+    old = client.post(draft, {"version": "1", "noise": "yes"}, headers={"HX-Request": "true"})
+    assert "You have reviewed a newer version" in old.text
+    assert draft_of(submission.reviews.get(), 2).answers == {"noise": "no"}
 
 
 def test_nothing_in_a_frame_leads_to_a_page_that_needs_a_login(client, submission, staged):
