@@ -95,16 +95,26 @@ def desk_of(organizer: User) -> dict[str, object]:
         name: sum(count for kinds, count in undecided if letters <= set(kinds))
         for name, letters in UNDECIDED.items()
     }
-    proofs = needs.REVIEWS if is_reviewer(organizer) else needs.PROOFS if may_organize(organizer) else None
-    found = [
-        *needs.queue_needs(backlogs, figures.workforces(now)),
-        *needs.process_needs(silences()),
-        *needs.worker_needs(row.name for row in workers if row.state == "silent"),
-        *needs.examination_needs(len(unattended(now))),
+    # The administration is closed to organizers of single tracks, and the site as a whole isn't theirs.
+    has_site = not organizer.organizes_single_tracks
+    listed = needs.PROOFS if has_site and may_organize(organizer) else None
+    proofs = needs.REVIEWS if is_reviewer(organizer) else listed
+    waiting = unattended(now)
+    if not has_site:
+        own_runs = Run.objects.filter(pk__in=[one.run_id for one in waiting], submission__in=judged)
+        judged_runs = set(own_runs.values_list("pk", flat=True)) if waiting else set()
+        waiting = [one for one in waiting if one.run_id in judged_runs]
+    of_tracks = [
+        *needs.examination_needs(len(waiting), needs.EXAMINATIONS if has_site else None),
         *needs.proof_needs(counts["overdue proofs"], proofs),
         *needs.unassigned_needs(counts["unassigned proofs"], proofs),
         *needs.contested_needs(counts["contested proofs"], proofs),
         *needs.appeal_needs(counts["appeals of runs"]),
+    ]
+    of_site = [
+        *needs.queue_needs(backlogs, figures.workforces(now)),
+        *needs.process_needs(silences()),
+        *needs.worker_needs(row.name for row in workers if row.state == "silent"),
         *needs.team_needs(counts["teams without owner"]),
         *needs.mail_needs(counts["failed mails"]),
         *needs.disk_needs(figures.disk()),
@@ -122,7 +132,7 @@ def desk_of(organizer: User) -> dict[str, object]:
             if one.needs_organizer
         ),
     ]
-    found = [*own, *([] if organizer.organizes_single_tracks else found)]
+    found = [*own, *(of_site if has_site else []), *of_tracks]
     return {
         "needs": found,
         "failures": failures(organized),
@@ -132,7 +142,7 @@ def desk_of(organizer: User) -> dict[str, object]:
         "near_quota": near_quota(judged, tracks, timezone.now(), MOST_NEAR_QUOTA),
         "missing_examinations": judged_missing(judged, tracks),
         "corrections": corrections(newest_results().filter(phase__track__in=set(tracks) - competed)),
-        "cards": [] if organizer.organizes_single_tracks else cards_for(organizer, counts),
+        "cards": cards_for(organizer, counts) if has_site else [],
         "own_reviews": counts["own reviews"],
         "held": [
             ("Base weights", held.references.values()),
@@ -145,7 +155,7 @@ def desk_of(organizer: User) -> dict[str, object]:
         "days": bars(daily_submissions(today, organizer), today),
         "tracks": tracks,
         # Of organizers of all tracks it shows on the pages themselves.
-        "competed": competed if organizer.organizes_single_tracks else set(),
+        "competed": set() if has_site else competed,
         "drafts": [track for track in organized if track.is_draft],
         "to_close": {phase for phase in unclosed if phase.has_ended(now)},
         "split_test_sets": split_test_sets(organizer),

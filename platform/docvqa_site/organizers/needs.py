@@ -112,10 +112,13 @@ def worker_needs(silent: Iterable[str]) -> Iterator[Need]:
         yield Need(f"{len(names)} silent worker{pluralize(names)}", text, "workersilent", EVALUATIONS)
 
 
-def examination_needs(unattended: int) -> Iterator[Need]:
+def examination_needs(unattended: int, page: Page | None) -> Iterator[Need]:
+    """Yield whether examinations wait while no machine takes them; an organizer without the page can't start one."""
     if unattended:
         text = f"{unattended} examination{pluralize(unattended)} waiting."
-        yield Need("No machine is running examinations", text, "examinationswait", EXAMINATIONS)
+        if page is None:
+            text += " The organizers of all tracks can start a machine."
+        yield Need("No machine is running examinations", text, "examinationswait", page)
 
 
 def mail_needs(failed: int) -> Iterator[Need]:

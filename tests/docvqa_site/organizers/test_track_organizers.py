@@ -1,17 +1,27 @@
 """Organizers of single tracks see these alone, everywhere."""
 
 import re
+from datetime import timedelta
 
 import pytest
 from django.core import mail
 from django.test import Client
+from django.utils import timezone
 
 from docvqa_site.accounts.models import User
 from docvqa_site.accounts.services import make_track_organizer, vouch_for_address
 from docvqa_site.challenge.models import Track
+from docvqa_site.evaluation.models import Examination
 from docvqa_site.submissions.models import Run, RunState, SubmissionState
 from docvqa_site.teams.models import Membership, Role
-from tests.docvqa_site.factories import make_run, make_submission, make_track, make_user, sign_in_organizer
+from tests.docvqa_site.factories import (
+    make_run,
+    make_submission,
+    make_track,
+    make_user,
+    scored_submission,
+    sign_in_organizer,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -80,6 +90,23 @@ def test_failed_runs_of_other_tracks_are_neither_shown_nor_queued(client: Client
     own.refresh_from_db()
     other.refresh_from_db()
     assert (own.state, other.state) == (RunState.QUEUED, RunState.FAILED)
+
+
+def test_the_desk_names_what_their_track_waits_for_also_if_others_must_act(
+    client: Client, organizer: User
+) -> None:
+    own, other = scored_submission(), scored_submission()
+    long_ago = timezone.now() - timedelta(days=1)
+    for submission in (own, other):
+        Examination.objects.create(run=submission.runs.get(), level=3, requested_at=long_ago)
+    assert "Nothing needs attention." in client.get("/organize/").text
+    own.track.organizers.add(organizer)
+    page = client.get("/organize/").text
+    assert "No machine is running examinations" in page
+    assert "1 examination waiting. The organizers of all tracks can start a machine." in page
+    assert "1 proof without a reviewer" in page
+    assert "/admin/" not in page
+    assert "is silent" not in page
 
 
 def competing(organizer: User) -> Track:
