@@ -47,6 +47,8 @@ MOST_FLAGGED = 20
 # Workers report every minute what they have.
 REPORTING = timedelta(minutes=2)
 MOST_NEAR_QUOTA = 20
+# What closing a phase needs, as its view does.
+CLOSING = ("challenge.change_track", "submissions.view_submission")
 # The counts of proofs that are neither accepted nor rejected for good, and what each of them is.
 UNDECIDED: dict[str, set[str]] = {
     "unsettled proofs": set(),
@@ -123,8 +125,11 @@ def desk_of(organizer: User) -> dict[str, object]:
     organized = organized_tracks(organizer).prefetch_related("phases")
     tracks = [track for track in organized if not track.is_draft]
     unclosed, competed = unclosed_phases(organized), set(competed_tracks(organizer))
+    ended = [phase for phase in unclosed if phase.has_ended(now)]
+    closable = set(tracks) - competed if organizer.has_perms(CLOSING) else set()
     own = [
         *needs.track_needs(tracks, held),
+        *needs.closing_needs(ended, closable),
         *needs.registration_needs(counts["waiting registrations"]),
         *needs.outage_needs(
             (f"{one.phase.track}: “{one.phase}”", one.owed_words)
@@ -157,7 +162,7 @@ def desk_of(organizer: User) -> dict[str, object]:
         # Of organizers of all tracks it shows on the pages themselves.
         "competed": set() if has_site else competed,
         "drafts": [track for track in organized if track.is_draft],
-        "to_close": {phase for phase in unclosed if phase.has_ended(now)},
+        "to_close": set(ended),
         "split_test_sets": split_test_sets(organizer),
     }
 

@@ -1,14 +1,15 @@
 """What needs an organizer now, as sentences with the place where it is dealt with. Figures in, needs out."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import NamedTuple
 
 from django.conf import settings
 from django.template.defaultfilters import pluralize
+from django.urls import reverse
 
-from docvqa_site.challenge.models import Track
+from docvqa_site.challenge.models import Phase, Track
 from docvqa_site.evaluation.inventories import Stock
 from docvqa_site.liveness.models import Process
 from docvqa_site.operations.figures import Backlog, Disk, Workforce
@@ -21,10 +22,15 @@ FULL = 0.9
 
 
 class Page(NamedTuple):
-    """The page where something is dealt with, and what a link to it is called."""
+    """The page where something is dealt with, what a link to it is called, and the parts of its address."""
 
     view: str
     link: str
+    parts: tuple[str | int, ...] = ()
+
+    @property
+    def address(self) -> str:
+        return reverse(self.view, args=self.parts)
 
 
 QUEUES = Page("admin:evaluation_stepqueue_changelist", "Queues and workers")
@@ -160,6 +166,15 @@ def team_needs(without_owner: int) -> Iterator[Need]:
         text = "Make a member of each the owner, or nobody can invite people or remove members."
         heading = f"{without_owner} team{pluralize(without_owner)} without an active owner"
         yield Need(heading, text, "teamlacksowner", MEMBERSHIPS)
+
+
+def closing_needs(ended: Iterable[Phase], closable: Container[Track]) -> Iterator[Need]:
+    """Yield which phases have ended and aren't closed, each with its page if the organizer may close it."""
+    for phase in ended:
+        parts = (phase.track.slug, phase.pk)
+        page = Page("organizers:close_phase", f"Close “{phase}”", parts) if phase.track in closable else None
+        text = "Its results aren't final until the phase is closed."
+        yield Need(f"{phase.track}: “{phase}” has ended", text, "phases-to-close", page)
 
 
 def outage_needs(owed: Iterable[tuple[str, str]]) -> Iterator[Need]:

@@ -323,9 +323,16 @@ def test_a_phase_that_has_ended_can_be_closed_from_the_desk(client: Client) -> N
     client.force_login(make_organizer("organize", "change_track", "view_submission"))
     ended = make_track(closes_at=timezone.now() - timedelta(hours=1))
     make_track()
-    assert desk(client).count("/close/") == 1
-    phase = ended.phases.get()
-    assert f"/organize/tracks/{ended.slug}/phases/{phase.pk}/close/" in desk(client)
+    phase, page = ended.phases.get(), desk(client)
+    assert page.count("/close/") == page.count(f"/organize/tracks/{ended.slug}/phases/{phase.pk}/close/") == 2
+    attention = page[page.index('id="needs"') : page.index('id="change"')]
+    assert f"{ended}: “{phase}” has ended" in attention
+    assert "/close/" in attention
+    assert 'id="phases-to-close"' in client.get("/docs/operations/").text
+    # Who may not close it reads that it has ended.
+    client.force_login(make_organizer("organize"))
+    assert "has ended" in desk(client)
+    assert "/close/" not in desk(client)
 
 
 def test_the_submissions_of_each_day_are_drawn_with_their_numbers(client: Client, organizer) -> None:
