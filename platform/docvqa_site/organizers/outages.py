@@ -36,10 +36,15 @@ SHOWN = timedelta(days=7)
 
 @dataclass(frozen=True)
 class Downtime:
-    """The outages in the time of a phase, each with that part of it."""
+    """The outages in the time of a phase, each with that part of it.
+
+    Attributes:
+        limited_at: When the phase, which had no end before, got one; None where it always had one, or has none.
+    """
 
     phase: Phase
     outages: Sequence[tuple[Outage, Interval]]
+    limited_at: datetime | None = None
 
     @cached_property
     def total(self) -> timedelta:
@@ -47,8 +52,13 @@ class Downtime:
 
     @property
     def owed(self) -> timedelta:
-        """How much of it no extension has made up for, in whole minutes."""
-        return max(self.total // MINUTE - self.phase.extended_minutes, 0) * MINUTE
+        """How much of it no extension has made up for, in whole minutes.
+
+        Without a deadline nothing is lost: whoever set one later knew of the outages before.
+        """
+        since = self.limited_at or BEGINNING
+        lost = total((max(first, since), last) for _, (first, last) in self.outages if last > since)
+        return max(lost // MINUTE - self.phase.extended_minutes, 0) * MINUTE
 
     @property
     def needs_organizer(self) -> bool:
@@ -211,22 +221,16 @@ def withdraw(outage: Outage, *, actor: User) -> bool:
 
 
 def _downtimes(phases: Sequence[Phase], now: datetime) -> list[Downtime]:
-    """Return the downtime of each phase, which begins when its track is published at the earliest.
-
-    Without a deadline nothing is lost, so it doesn't begin before the phase got its end either.
-    """
+    """Return the downtime of each phase, which begins when its track is published at the earliest."""
     outages = begun(now)
     published = _published(phases) if outages else {}
     limited = _limited(phases) if outages else {}
     found = []
     for phase in phases:
-        start = max(
-            phase.starts_at or BEGINNING,
-            published.get(str(phase.track_id), BEGINNING),
-            limited.get(str(phase.pk), BEGINNING),
-        )
+        start = max(phase.starts_at or BEGINNING, published.get(str(phase.track_id), BEGINNING))
         stop = min(phase.ends_at or now, now)
-        found.append(Downtime(phase, clipped(outages, phase.track.slug, start, stop)))
+        outages_within = clipped(outages, phase.track.slug, start, stop)
+        found.append(Downtime(phase, outages_within, limited.get(str(phase.pk))))
     return found
 
 

@@ -76,22 +76,30 @@ def test_a_track_loses_no_time_before_it_is_published(phase, organizer, starts_a
     assert downtime_of(phase, now + HOUR).total == HOUR
 
 
-def test_nothing_is_lost_before_a_phase_has_a_deadline(client: Client, organizer, phase) -> None:
+def test_an_outage_counts_before_a_phase_has_a_deadline_and_no_extension_makes_up_for_it(
+    client: Client, organizer, phase
+) -> None:
     now, deadline = timezone.now(), phase.ends_at
-    Phase.objects.filter(pk=phase.pk).update(ends_at=None)
+    Phase.objects.filter(pk=phase.pk).update(starts_at=None, ends_at=None)
     add_outage(now - 3 * HOUR, HOUR)
+    counted = "1 outage, 1 h 0 min in total"
+    assert counted in client.get(PAGE).text
     edited = Phase.objects.select_related("track").get(pk=phase.pk)
     edited.ends_at = deadline
     before = Phase.objects.get(pk=phase.pk)
     assert save_phase(edited, "", preview_phase(before, edited, now).digest, actor=organizer)
-    assert downtime_of(phase, now).total == timedelta()
+    assert (downtime_of(phase, now).total, downtime_of(phase, now).owed) == (HOUR, timedelta())
     assert "lost time" not in client.get("/organize/").text
+    page = client.get(PAGE).text
+    assert counted in page
+    assert "An extension makes up only for outages after that." in page
     # Another deadline gives nothing back.
     add_outage(timezone.now(), 2 * HOUR)
     before = Phase.objects.get(pk=phase.pk)
     edited.ends_at = deadline + HOUR
     assert save_phase(edited, "", preview_phase(before, edited, now).digest, actor=organizer)
-    assert downtime_of(phase, now + 4 * HOUR).total == 2 * HOUR
+    later = downtime_of(phase, now + 4 * HOUR)
+    assert (later.total, later.owed) == (3 * HOUR, 2 * HOUR)
 
 
 def test_a_stop_of_the_site_is_noticed_and_a_restart_is_not(phase) -> None:
