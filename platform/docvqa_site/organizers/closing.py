@@ -7,7 +7,7 @@ final results of the same phase, and the page of the earlier one links to it.
 import gzip
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
@@ -16,7 +16,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from docvqa_site.accounts.models import User
-from docvqa_site.audit.models import record
+from docvqa_site.audit.models import AuditEntry, record
 from docvqa_site.audit.versions import boards_changed, boards_versions
 from docvqa_site.boards.boards import selected_rows, stored_boards
 from docvqa_site.boards.models import FinalResults, FrozenFile
@@ -31,6 +31,7 @@ from docvqa_site.news.models import NewsItem
 from docvqa_site.notifications.kinds import Kind
 from docvqa_site.notifications.sending import notify
 from docvqa_site.organizers.outages import downtime_of
+from docvqa_site.reviews.run_appeals import appealable
 from docvqa_site.reviews.selectors import undecided
 from docvqa_site.submissions.deadline_reminders import participants
 from docvqa_site.submissions.models import Run, RunState, Submission, SubmissionState
@@ -40,6 +41,8 @@ from docvqa_site.ui.budgets import at_budget
 # The ranks of each board that the page of the results shows.
 SHOWN_RANKS = 10
 MOST_LISTED = 20
+# Whose run was disqualified before has had the time to appeal.
+APPEAL_TIME = timedelta(days=14)
 
 
 @dataclass(frozen=True)
@@ -128,6 +131,11 @@ def warnings(phase: Phase, now: datetime) -> Iterator[str]:
             "Scores are based on the public part of the test set. To publish final results on the private part, "
             "reveal it first."
         )
+    if fresh := _lately_disqualified(phase, now):
+        yield (
+            f"Disqualified in the last {APPEAL_TIME.days} days, and the team may still appeal: {', '.join(fresh)}. "
+            "You may want to wait before you publish the results."
+        )
     downtime = downtime_of(phase, now)
     if downtime.needs_organizer and not phase.final_results.exists():
         yield (
@@ -204,6 +212,17 @@ def _of_runs(text: str, runs: QuerySet[Run]) -> Condition:
         for run in runs.defer("results", "pending", "rules")[:MOST_LISTED]
     ]
     return Condition(text, listed, runs.count())
+
+
+def _lately_disqualified(phase: Phase, now: datetime) -> list[str]:
+    """Return the runs that were disqualified lately and whose teams haven't appealed, each with its team."""
+    of_phase = appealable(Run.objects.filter(submission__phase=phase)).select_related("submission__team")
+    out = {str(run.pk): run for run in of_phase.defer("results", "pending", "rules").order_by("pk")}
+    lately = AuditEntry.objects.filter(
+        action="run.disqualified", object_id__in=out, at__gt=now - APPEAL_TIME
+    ).values_list("object_id", flat=True)
+    recent = set(lately)
+    return [f"{run} of {run.submission.team}" for key, run in out.items() if key in recent]
 
 
 def _open_end(phase: Phase, now: datetime) -> Iterator[Obstacle]:

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 from django.urls import reverse
 from django.utils import timezone
 
@@ -52,6 +52,13 @@ def appeal(run: Run, text: str, *, author: User) -> RunAppeal:
             reverse("organizers:run", args=[run.pk]),
         )
     return found
+
+
+def appealable(runs: QuerySet[Run]) -> QuerySet[Run]:
+    """Return those whose teams may appeal; see `may_appeal`."""
+    made = RunAppeal.objects.filter(run=OuterRef("pk"), reason=OuterRef("disqualified_because"))
+    out = runs.exclude(disqualified_because="").filter(submission__state=SubmissionState.SUBMITTED)
+    return out.filter(~Exists(made))
 
 
 def open_appeals(submissions: QuerySet[Submission] | Collection[Submission]) -> QuerySet[RunAppeal]:

@@ -22,8 +22,10 @@ from docvqa_site.challenge.models import Phase
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
 from docvqa_site.liveness.models import Cause, Outage
 from docvqa_site.notifications.models import Notification
-from docvqa_site.reviews.models import Decision, ProofReview
+from docvqa_site.organizers.closing import warnings
+from docvqa_site.reviews.models import Decision, ProofReview, RunAppeal
 from docvqa_site.submissions.models import RunState, SubmissionState
+from docvqa_site.submissions.services import disqualify
 from tests.docvqa_site.factories import (
     change_results,
     make_organizer,
@@ -135,6 +137,27 @@ def test_lost_time_that_nobody_made_up_for_is_named_before_closing(client: Clien
     assert lost in client.get(address(phase)).text
     close(client, phase)
     assert lost not in client.get(address(phase)).text
+
+
+def test_a_fresh_disqualification_that_may_be_appealed_is_named_and_blocks_nothing(
+    client: Client, organizer
+) -> None:
+    track, phase = ended_track()
+    fresh, appealed, lifted = add(track, "Fresh"), add(track, "Appealed"), add(track, "Lifted")
+    for run in (fresh, appealed, lifted):
+        disqualify(run, "Trained on the test set.", organizer)
+    RunAppeal.objects.create(
+        run=appealed, reason="Trained on the test set.", author=appealed.submission.created_by, text="No."
+    )
+    disqualify(lifted, "", organizer, lifted_because="A mistake.")
+    hint = re.search(r"Disqualified in the last 14 days, [^<]*", client.get(address(phase)).text)
+    assert hint
+    assert "Fresh" in hint[0]
+    assert "Appealed" not in hint[0]
+    assert "Lifted" not in hint[0]
+    assert not list(warnings(phase, timezone.now() + timedelta(days=15)))
+    close(client, phase)
+    assert FinalResults.objects.exists()
 
 
 def test_boards_that_have_changed_since_are_shown_again(client: Client, organizer) -> None:
