@@ -1,6 +1,7 @@
 """The reviewers' desk in a real browser: a draft that saves itself, keys, and three reviewers who settle a proof."""
 
 import pytest
+from django.db import transaction
 from django.urls import reverse
 from django.utils import timezone
 from playwright.sync_api import expect
@@ -17,7 +18,9 @@ from tests.docvqa_site.factories import (
     make_epsilons,
     make_reviewer,
     make_run,
+    make_upload,
     owner_of,
+    revise_proof,
     scored_submission,
 )
 
@@ -307,3 +310,18 @@ def test_tables_of_runs_and_proofs_fit_a_common_window(desk, submission):
     page = desk(reviewer, reverse("admin:reviews_proof_changelist"))
     expect(page.get_by_role("columnheader", name="Track")).to_be_in_viewport(ratio=1)
     assert page.locator("#changelist .results").evaluate(width) == 0
+
+
+def test_the_answers_in_the_administration_and_the_versions_on_the_desk_stand_apart(desk, submission):
+    with transaction.atomic():
+        upload = make_upload(submission.team, b"# Better", "proof.md")
+        revise_proof(submission, upload, owner_of(submission.team))
+    reviewer = make_reviewer()
+    page = desk(reviewer, reverse("admin:reviews_proof_change", args=[submission.pk]))
+    yes, no, _ = (
+        page.locator(f"label:has(input[name=noise][value='{one}'])") for one in ("yes", "no", "n/a")
+    )
+    yes, no = yes.bounding_box(), no.bounding_box()
+    assert no["x"] - (yes["x"] + yes["width"]) >= 12 or no["y"] >= yes["y"] + yes["height"]
+    versions = desk(reviewer).get_by_role("list", name="Versions").locator("li").first
+    assert versions.evaluate("one => getComputedStyle(one).listStyleType") == "none"
