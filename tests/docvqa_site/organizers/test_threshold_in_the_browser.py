@@ -46,7 +46,7 @@ def test_a_threshold_is_changed_and_the_phase_closed_and_its_files_verified_offl
     page.get_by_role("button", name="Preview the effect").click()
     page.get_by_role("button", name="Apply and publish").click()
     page.goto(f"{live_server.url}/organize/")
-    page.get_by_role("link", name="Close “Submissions”").click()
+    page.get_by_role("region", name="Needs attention").get_by_role("link", name="Close “Submissions”").click()
     page.get_by_label("Name in the address").fill("autumn")
     page.get_by_label("Yes, publish these results").check()
     page.get_by_role("button", name="Close the phase and publish the results").click()
