@@ -1,7 +1,7 @@
 """The journeys on what `make demo` leaves.
 
-`make test` has a visitor's and a participant's by the command line, with the keys at the width of a phone, and the
-crawl; `make slow` and `make journeys` add all others, and the mouse.
+`make test` has a participant's by the command line, with the keys at the width of a phone, and the crawl, which opens
+what a visitor would; `make slow` and `make journeys` add all others, and the mouse.
 """
 
 from collections.abc import Iterator
@@ -68,6 +68,7 @@ def newcomer(
         yield Participant(window, terminal, who.team)
 
 
+@pytest.mark.slow
 def test_a_visitor_finds_who_leads_and_why_and_takes_every_file(
     demonstration: Site, hands: type[Hands], tmp_path: Path
 ) -> None:

@@ -3,6 +3,8 @@
 import shutil
 from pathlib import Path
 
+import pytest
+
 from evaluator.errors import ErrorCode
 from evaluator.messages.examinations import ExaminationJob, RerunFindings, Scores
 from evaluator.messages.jobs import ArtifactKind, TrustLevel
@@ -64,6 +66,7 @@ def judged(codec: str, base: Path, data: Path, folder: Path) -> Judgment:
     return rerun.examine(job, Confined(SANDBOX), lambda _: None)
 
 
+@pytest.mark.slow
 def test_the_size_of_an_own_codec_counts_in_a_repeat_as_well(base: Path, data: Path, tmp_path: Path) -> None:
     found = judged(OWN, base, data, tmp_path / "own").findings
     assert isinstance(found, RerunFindings)
