@@ -1,4 +1,4 @@
-"""The names of a run folder's files, by which a site's page sorts them into their places, as `pfl submit` does."""
+"""The names of a run folder's files, which `pfl submit` and a draft's page sort into their places."""
 
 from evaluator.messages.jobs import ArtifactKind
 

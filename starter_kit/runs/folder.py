@@ -6,28 +6,25 @@ from pathlib import Path
 from evaluator.checkpoints.sharding import INDEX, check_same, join, read_index, shard_names
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.jobs import ArtifactKind
+from evaluator.messages.run_files import ANSWER_FILES, RUN_FILES
 from evaluator.records.lines import TrainingRecord
 from evaluator.records.reading import read_record
 from starter_kit.console import log
 from starter_kit.reporting.metrics import SUMMARY
 from starter_kit.settings.files import read_settings_file
 
+# Without the settings, which only an examination needs.
 FILES = {
-    ArtifactKind.CHECKPOINT: "model.safetensors",
-    ArtifactKind.COMMUNICATION_LOG: "communication_log.csv",
-    ArtifactKind.TRAINING_RECORD: "training_record.jsonl",
-    ArtifactKind.TRAINING_ANNEX: "training_annex.jsonl",
-    ArtifactKind.TRANSCRIPT: "transcript.jsonl",
-    ArtifactKind.MESSAGES: "messages.bin",
-    ArtifactKind.CODEC_FILE: "transcript_codec.py",
+    **{kind: name for kind, name in RUN_FILES.items() if kind is not ArtifactKind.SETTINGS},
+    ArtifactKind.TRAINING_ANNEX: ANSWER_FILES[ArtifactKind.TRAINING_ANNEX],
 }
-SETTINGS = "settings.yaml"
+SETTINGS = RUN_FILES[ArtifactKind.SETTINGS]
 # The trained adapters, as PEFT stores them.
 ADAPTER = "adapter"
 # The opening of a replayable run's round, for the organizers only.
-OPENING = "round_opening.bin"
+OPENING = ANSWER_FILES[ArtifactKind.ROUND_OPENING]
 # The messages of the rounds that the site drew, of a run that is too large to attach all of them.
-OPENED_MESSAGES = "opened_messages.bin"
+OPENED_MESSAGES = ANSWER_FILES[ArtifactKind.MESSAGES]
 
 
 class RunFolder:

@@ -7,9 +7,6 @@ from playwright.sync_api import expect
 
 from docvqa_site.submissions.models import Artifact
 from docvqa_site.uploads.models import Upload
-from evaluator.messages.jobs import ArtifactKind
-from evaluator.messages.run_files import ANSWER_FILES, RUN_FILES
-from starter_kit.runs import folder as kit
 from tests.docvqa_site.factories import make_token
 from tests.docvqa_site.submissions.contents import LOG
 from tests.docvqa_site.submissions.contents import checkpoint as weights
@@ -46,13 +43,6 @@ def choose_folder(page, folder):
 
 def stored_files():
     return {artifact.kind: artifact.upload.filename for artifact in Artifact.objects.select_related("upload")}
-
-
-def test_the_names_are_those_that_the_kit_writes():
-    answers = {ArtifactKind.TRAINING_ANNEX: ANSWER_FILES[ArtifactKind.TRAINING_ANNEX]}
-    assert RUN_FILES | answers == kit.FILES | {ArtifactKind.SETTINGS: kit.SETTINGS}
-    assert ANSWER_FILES[ArtifactKind.ROUND_OPENING] == kit.OPENING
-    assert ANSWER_FILES[ArtifactKind.MESSAGES] == kit.OPENED_MESSAGES
 
 
 def test_each_file_of_a_run_folder_goes_to_its_place(open_page, run_folder, complaints):
