@@ -65,6 +65,11 @@ class Claims:
         """The standard deviation of the noise in each coordinate."""
         return self.scale * (2**0.5 if self.law == "laplace" else 1.0)
 
+    @property
+    def draws_nobody(self) -> bool:
+        """Whether every unit takes part in every round, so that nothing is drawn."""
+        return self.participation is Participation.ALL and self.client_rate == 1
+
 
 def claims_of(plan: Plan, clip_norm: float) -> Claims:
     """Return what `plan` claims of each round.

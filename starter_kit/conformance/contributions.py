@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from evaluator.messages.examinations import ConformanceTest, Verdict
-from starter_kit.conformance.claims import Claims, Participation
+from starter_kit.conformance.claims import Claims
 from starter_kit.conformance.session import Observation, ObservedRun, Releases, releases_of
 from starter_kit.conformance.statistics import (
     Array,
@@ -80,7 +80,7 @@ def read(session: ObservedRun, sent: Releases) -> Reading:
     """Return who contributed what to the releases of one sender; contributions are as long as the bound."""
     claims, places = session.claims, session.federation.coordinates[sent.units]
     blocks = sent.rows[:, places]
-    if claims.participation is Participation.ALL and claims.client_rate == 1:
+    if claims.draws_nobody:
         included = np.ones(blocks.shape[:2], dtype=bool)
         return Reading(sent, places, included, blocks.mean(axis=0))
     lengths = np.linalg.norm(blocks, ord=claims.norm, axis=2)

@@ -17,7 +17,7 @@ import torch
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.mechanisms.units import PrivacyUnit
 from evaluator.messages.examinations import ConformanceTest, Verdict
-from starter_kit.conformance.claims import Claims, Participation, unsupported
+from starter_kit.conformance.claims import Claims, unsupported
 from starter_kit.conformance.contributions import (
     Reading,
     background_test,
@@ -377,7 +377,7 @@ class Examination:
         return carried_state_test(rows, federation.pattern, slack, session.claims)
 
     def _sampling(self) -> list[ConformanceTest]:
-        if self.claims.participation is Participation.ALL and self.claims.client_rate == 1:
+        if self.claims.draws_nobody:
             return sampling_tests([[], []], self.claims.participation)
         rate = self.claims.unit_rate if self.claims.unit_rate < 1 else self.claims.client_rate
         coins = min(MAX_COINS, max(MIN_COINS, 14_700 * (1 - rate) / rate))

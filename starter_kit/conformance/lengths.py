@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from evaluator.messages.examinations import ConformanceTest, Verdict
-from starter_kit.conformance.claims import Participation
 from starter_kit.conformance.contributions import (
     RECOGNIZED,
     ROUNDING,
@@ -56,10 +55,7 @@ class LadderReading:
     @property
     def uncertain(self) -> set[int]:
         """The units whose contributions are too short to tell for sure when they took part."""
-        clipped = self.is_clipped.tolist()
-        return {
-            unit for unit, is_clipped in zip(self.reading.sent.units, clipped, strict=True) if not is_clipped
-        }
+        return set(np.array(self.reading.sent.units)[~self.is_clipped].tolist())
 
     @property
     def unread(self) -> NDArray[np.int64]:
@@ -92,7 +88,7 @@ def _read(session: ObservedRun, sent: Releases) -> LadderReading:
     length = claims.bound / np.linalg.norm(directions, ord=claims.norm, axis=1)
     shortened = np.minimum(1.0, rungs(federation.units)[sent.units])
     included = along > RECOGNIZED * length * shortened
-    if claims.participation is Participation.ALL and claims.client_rate == 1:
+    if claims.draws_nobody:
         included = np.ones_like(included)
     return LadderReading(Reading(sent, places, included, means_of(blocks, included)), along / length)
 
@@ -103,9 +99,9 @@ def ladder_tests(
     """Return the tests of a run, and of one on neighboring data without the units `changed`."""
     claims = session.claims
     first, second = ([each.reading for each in readings] for readings in (run, neighbor))
-    certain = claims.participation is Participation.ALL and claims.client_rate == 1
-    unread = [] if certain else [each.unread for each in run]
-    uncertain = set() if certain else {unit for each in run for unit in each.uncertain}
+    unsure = [] if claims.draws_nobody else run
+    unread = [each.unread for each in unsure]
+    uncertain = {unit for each in unsure for unit in each.uncertain}
     return [
         worst_bound_test("clip-bound-of-each-length", [*first, *second], claims),
         _average_test([*run, *neighbor], session),
