@@ -36,14 +36,13 @@ from evaluator.messages.jobs import TrustLevel
 
 # Of a key in hexadecimal, and what separates it from the next.
 KEY_LENGTH = 33
-# Where no leakage was found, none is stored; runs that weren't measured come last.
+# Where no leakage was found, none is stored.
 LEAKED = Case(
     When(
         results__leakage__auc__isnull=False,
         then=Cast(KeyTextTransform("auc", KeyTextTransform("leakage", "results")), FloatField()),
     ),
     When(results__leakage__isnull=False, then=Value(0.0)),
-    default=Value(2.0),
 )
 # The orders that a visitor may choose in place of the ranks.
 ORDERS: dict[Sort, tuple[str | OrderBy, ...]] = {
@@ -52,7 +51,7 @@ ORDERS: dict[Sort, tuple[str | OrderBy, ...]] = {
     Sort.BYTES: ("bytes_total", *BY_AGE),
     Sort.NEWEST: ("-submission__submitted_at", "pk"),
     Sort.METHOD: ("submission__lower_title", *BY_AGE),
-    Sort.LEAKAGE: (LEAKED.asc(), *BY_AGE),
+    Sort.LEAKAGE: (LEAKED.asc(nulls_last=True), *BY_AGE),
 }
 
 
