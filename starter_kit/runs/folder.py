@@ -14,7 +14,7 @@ from starter_kit.reporting.metrics import SUMMARY
 from starter_kit.settings.files import read_settings_file
 
 # Without the settings, which only an examination needs.
-FILES = {
+FILES: dict[ArtifactKind, str] = {
     **{kind: name for kind, name in RUN_FILES.items() if kind is not ArtifactKind.SETTINGS},
     ArtifactKind.TRAINING_ANNEX: ANSWER_FILES[ArtifactKind.TRAINING_ANNEX],
 }

@@ -83,7 +83,9 @@ def measured(submission: Submission, only: Run | None = None) -> list[str]:
         epsilon = "" if results.epsilon is None else f"recomputed epsilon {epsilon_text(results.epsilon)}"
         # The number of an anonymous team's trainings would connect its submissions, and so would their joint ε.
         joint = None if submission.anonymous else results.joint_epsilon
-        size = "" if results.bytes_total is None else f"{results.bytes_total:,} bytes"
+        size = (
+            "" if results.bytes_total is None else f"{results.bytes_total:,} bytes ({results.counting_label})"
+        )
         values = [
             f"ANLS {score(results.anls, results.decimals)}{_interval(results)}",
             epsilon,
