@@ -26,6 +26,7 @@ RUN python3 -m venv /build \
 RUN /build/bin/uv pip install --python /opt/pfl/bin/python --no-cache --compile-bytecode \
        --require-hashes -r /requirements/worker.txt
 COPY pyproject.toml hatch_build.py README.md LICENSE NOTICE /source/
+COPY docs /source/docs
 COPY evaluator /source/evaluator
 COPY starter_kit /source/starter_kit
 WORKDIR /source

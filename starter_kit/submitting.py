@@ -178,7 +178,8 @@ def prepare(
             "--proof",
             "the privacy proof, which this track requires",
             "no --proof",
-            next_step="Add --proof FILE: a PDF, Markdown or notebook file. A trial with --practice needs none.",
+            next_step="Add --proof FILE: a PDF, Markdown or notebook file. `pfl describe` drafts one. A trial with "
+            "--practice needs none.",
         )
     required_license = "" if practice else rules.submission_license
     if accepted_license != required_license != "":

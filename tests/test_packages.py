@@ -21,7 +21,11 @@ ROOT = Path(__file__).resolve().parents[1]
 SITE = ROOT / "platform"
 # Folders of the repository by their place in each wheel.
 CONTENT = {
-    "pfl_docvqa_benchmark": {"evaluator": "evaluator", "starter_kit": "starter_kit"},
+    "pfl_docvqa_benchmark": {
+        "evaluator": "evaluator",
+        "starter_kit": "starter_kit",
+        "docs/proofs": "starter_kit/proofs",
+    },
     "pfl_docvqa_site": {"platform/docvqa_site": "docvqa_site", "docs": "docvqa_site/docs/pages"},
 }
 METADATA = {"METADATA", "RECORD", "WHEEL", "licenses/LICENSE", "licenses/NOTICE"}
@@ -74,8 +78,10 @@ def test_the_unpacked_wheels_run_without_the_repository(tmp_path: Path, wheels: 
         f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
         "import docvqa_site.celery, evaluator.worker, starter_kit, platform, uuid\n"
         "from docvqa_site.docs.library import folder\n"
+        "from starter_kit.reporting.kit_proofs import INSTALLED, kit_proof\n"
         "assert platform.system()\n"
-        "print(*(module.__file__ for module in (docvqa_site, evaluator, starter_kit)), folder(), sep='\\n')"
+        "assert kit_proof('fl-provider-dp').covers\n"
+        "print(*(module.__file__ for module in (docvqa_site, evaluator, starter_kit)), folder(), INSTALLED, sep='\\n')"
     )
     ran = subprocess.run(
         [sys.executable, "-c", check], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=120

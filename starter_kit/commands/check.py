@@ -1,6 +1,7 @@
 """`pfl check`."""
 
 import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,8 +21,7 @@ from starter_kit.reporting.rounding import rounded_up
 from starter_kit.settings.track_rules import BUDGETS, DELTA, KNOWN, MAX_ROUNDS, RULE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Iterator, Sequence
 
     from evaluator.errors import Problem
     from evaluator.messages.api import TrackInfo
@@ -43,6 +43,10 @@ def check(
             help="The site's track whose rules apply; without a site, track-1, track-2 or a kind of track."
         ),
     ] = "track-1",
+    description: Annotated[
+        str, typer.Option(metavar="@FILE", help="The description to submit with the run, if it is in a file.")
+    ] = "",
+    proof: Annotated[Path | None, typer.Option(help="The privacy proof to submit with the run.")] = None,
     site: Site = "",
     token: ApiToken = "",
     budget: Annotated[
@@ -77,12 +81,16 @@ def check(
 
     With --site or PFL_SITE, the rules of that site's track apply: base weights, clients, providers, rounds
     and privacy. With an API token as well, the command also checks the run's data and whether the checkpoint
-    was submitted before.
+    was submitted before. With --description and --proof, it finds the gaps that are left in the drafts of
+    `pfl describe`.
     """
+    from starter_kit.reporting.gaps import gap_problems
     from starter_kit.runs.folder import RunFolder
 
     require_number("--budget", budget)
     require_number("--delta", delta, below=1)
+    drafts = [*([Path(description[1:])] if description.startswith("@") else []), *([proof] if proof else [])]
+    gaps = [problem for draft in drafts for problem in gap_problems(draft)]
     client = connect(site, token, needs_token=False) if site else None
     known = client.track(track) if client else None
     rule = known.rule if known else _rule_of(track)
@@ -97,6 +105,7 @@ def check(
         print_lines(*_declared(folder))
     if known and client:
         accepted = _check_with_site(client, known, folder, base, rules.max_rounds) and accepted
+    accepted = _print_drafts(drafts, gaps) and accepted
     if rules.privacy:
         print_lines(
             "The site also checks whether the run token and the key belong to your team. After it receives the record, "
@@ -105,20 +114,34 @@ def check(
     where = f"{client.site}/docs/checks/" if client else "docs/checks.md"
     print_lines(f"See {where} for what each check covers and what it can't.")
     if accepted and known:
-        print_lines(f"Next: {_submitting(run, known)}")
+        print_lines(*_submitting(run, known, description, proof))
     if not accepted:
         raise typer.Exit(EXIT_REJECTED)
 
 
-def _submitting(run: "Path", track: "TrackInfo") -> str:
-    """Return the command that submits the run to a site's track; what participants choose is in capitals."""
+def _submitting(run: Path, track: "TrackInfo", description: str, proof: Path | None) -> "Iterator[str]":
+    """Yield what submits the run to a site's track; what participants choose is in capitals."""
     from evaluator.messages.jobs import ArtifactKind
 
+    needs_proof = ArtifactKind.PRIVACY_PROOF in track.submission_artifacts
     options = ["--title", "TITLE"]
-    options += ["--description", "@FILE"] if track.requires_code else []
-    options += ["--proof", "FILE"] if ArtifactKind.PRIVACY_PROOF in track.submission_artifacts else []
+    options += ["--description", description or "@method.md"] if track.requires_code else []
+    options += ["--proof", str(proof or "proof.md")] if needs_proof else []
     options += ["--license", track.submission_license] if track.submission_license else []
-    return shlex.join(["pfl", "submit", str(run), "--track", track.slug, *options])
+    submit = shlex.join(["pfl", "submit", str(run), "--track", track.slug, *options])
+    if (needs_proof and not proof) or (track.requires_code and not description):
+        yield f"Next: {shlex.join(['pfl', 'describe', str(run)])}"
+        yield f"Then: {submit}"
+    else:
+        yield f"Next: {submit}"
+
+
+def _print_drafts(drafts: "Sequence[Path]", gaps: "Sequence[Problem]") -> bool:
+    """Print the gaps that are left in what is submitted with the run, and return whether there are none."""
+    if drafts:
+        print_lines(f"drafts: {'not passed' if gaps else 'passed'}")
+    print_problems(gaps)
+    return not gaps
 
 
 def _rule_of(track: str) -> "RankingRule":

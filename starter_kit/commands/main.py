@@ -40,6 +40,8 @@ VERBS = {
     "conformance": "Test on synthetic data whether a private method behaves as its ε calculation assumes.",
     "privacy": "Compute ε and noise with the benchmark's own accountants, and explain the checks on a record.",
     "replay": "Show the organizers the rounds that the site drew, or repeat these rounds as they do.",
+    "describe": "Draft the description of a method and, for private runs, the proof of its privacy. Nothing is "
+    "overwritten.",
     "check": "Run the workers' checks on your machine, and list everything they would reject.",
     "export": "Export a run for Hugging Face (with a model card) or PEFT.",
     "convert": "Convert a pickled or sharded checkpoint into a single safetensors file.",

@@ -39,7 +39,9 @@ def submit(
     code_url: Annotated[
         str, typer.Option("--code-url", help="Public link to a commit of the method's code.")
     ] = "",
-    proof: Annotated[Path | None, typer.Option(help="Privacy proof: PDF, Markdown or notebook.")] = None,
+    proof: Annotated[
+        Path | None, typer.Option(help="Privacy proof: PDF, Markdown or notebook. `pfl describe` drafts one.")
+    ] = None,
     code: Annotated[
         bool,
         typer.Option(
@@ -119,6 +121,7 @@ def submit(
             message="There is no proof to publish.",
             next_step="Name the proof with --proof, or leave out --publish-proof.",
         )
+    _require_filled(description, proof, practice=practice)
     client = connect(site, token)
     plan = prepare(
         client, track, runs, proof, with_code=code, practice=practice, accepted_license=accepted_license
@@ -185,6 +188,19 @@ def _kept_draft() -> "Iterator[Callable[[Submission], object]]":
                 "To continue, fix the problem below and run the same command again; or discard the draft on its page."
             )
         raise
+
+
+def _require_filled(description: str, proof: Path | None, *, practice: bool) -> None:
+    """Raise `ProblemError` with the gaps in what the team has written; nobody reads them of a practice submission.
+
+    A proof that isn't there is reported with the runs' files.
+    """
+    from starter_kit.reporting.gaps import require_filled
+
+    files = [Path(description[1:])] if description.startswith("@") else []
+    files += [proof] if proof and proof.is_file() else []
+    if not practice:
+        require_filled(*files)
 
 
 def _text(text: str) -> str:

@@ -27,6 +27,11 @@ def write_method(name: str, folder: Path, *, private: bool) -> list[Path]:
     return _write(name, folder, sorted((TEMPLATES / ("private" if private else "public")).glob(f"*{NAME}*")))
 
 
+def proof_outline(name: str) -> str:
+    """Return the outline of the proof that comes with a new private method, in Markdown, for a method called `name`."""
+    return _renamed(TEMPLATES / "private" / f"{NAME}_proof.md", name)
+
+
 def write_plugin(name: str, folder: Path, kind: PluginKind) -> list[Path]:
     """Write the files of a plug-in called `name` into `folder`, and return their paths.
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +21,7 @@ GUIDE = ROOT / "docs" / "starter-kit.md"
 FIRST_COMMANDS = (
     "pfl data forms",
     "export PFL_SITE",
+    "pfl submit save/mine",
     "pfl sweep",
     "pfl new clever_idea",
     "pfl new my_codec",
@@ -27,6 +29,8 @@ FIRST_COMMANDS = (
     "pfl privacy noise",
 )
 CODE = "https://code.example.org/noise/commit/0123456789abcdef0123456789abcdef01234567"
+# What a draft leaves to the team.
+GAP = re.compile(r"\[FILL IN: [^\]]+\]")
 UPLOAD_MS = 60_000
 SCORED_MS = 120_000
 
@@ -93,7 +97,7 @@ def follow_the_home_page(site: Site, hands: Hands, terminal: Terminal) -> str:
     """Run the commands that the home page shows, and return what they printed."""
     hands.open(site.url)
     section = hands.page.locator("section", has=hands.page.locator("#take-part"))
-    return terminal.run("\n".join(section.locator("pre").all_inner_texts()))
+    return run_all(terminal, section.locator("pre").all_inner_texts())
 
 
 def follow_the_readme(terminal: Terminal) -> str:
@@ -113,7 +117,17 @@ def follow_the_track_page(site: Site, hands: Hands, terminal: Terminal, track: s
     """Run the commands that a track's page shows, and return what they printed."""
     open_track(site, hands, track)
     section = hands.page.locator("section", has=hands.page.locator("#submit"))
-    return terminal.run("\n".join(section.locator("pre").all_inner_texts()))
+    return run_all(terminal, section.locator("pre").all_inner_texts())
+
+
+def run_all(terminal: Terminal, blocks: Iterable[str]) -> str:
+    """Run blocks of commands, fill in after each the gaps in what it has drafted, and return what they printed."""
+    printed = []
+    for block in blocks:
+        printed.append(terminal.run(block))
+        for draft in terminal.folder.glob("*.md"):
+            draft.write_text(GAP.sub(f"We used made-up data alone. Code: {CODE}", draft.read_text()))
+    return "\n".join(printed)
 
 
 def accept_terms(hands: Hands, title: str) -> None:
@@ -178,8 +192,8 @@ def follow_the_guide(terminal: Terminal) -> str:
         (block,) = (block for block in blocks if block.strip().startswith(command))
         if command == "pfl export hf":
             terminal.run("pfl train lora --data data/public --base base --out save/lora")
-        printed[command] = terminal.run(block)
-    return printed["export PFL_SITE"]
+        printed[command] = run_all(terminal, [block])
+    return printed["pfl submit save/mine"]
 
 
 def follow_the_data_page(hands: Hands, terminal: Terminal) -> None:

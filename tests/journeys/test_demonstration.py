@@ -132,8 +132,6 @@ def test_a_newcomer_follows_the_guide_from_data_to_a_submission(
     if hands is Mouse:
         pytest.skip("the terminal is the same")
     terminal = newcomer.terminal.in_folder("guide")
-    (terminal.folder / "method.md").write_text(f"Noise on every update. Code: {participant.CODE}")
-    (terminal.folder / "proof.md").write_text("Because the noise is large enough.")
     assert "scored" in participant.follow_the_guide(terminal)
 
 

@@ -150,8 +150,6 @@ def test_a_private_run_follows_the_page_of_its_track_and_waits_for_its_review(
     hands, terminal = newcomer.hands, newcomer.terminal.in_folder("private")
     terminal.run("pfl key create")
     participant.register_key(hands, terminal.output("pfl key show").strip())
-    (terminal.folder / "method.md").write_text("Noise is added to every update.")
-    (terminal.folder / "proof.md").write_text("Because the noise is large enough.")
     printed = participant.follow_the_track_page(site, hands, terminal, PRIVATE)
     assert "scored" in printed
     row = participant.row_of(site, hands, "private", GRACE.team)

@@ -6,6 +6,7 @@ from django.conf import settings
 
 from docvqa_site.challenge.models import Track
 from docvqa_site.downloads.models import Download, DownloadKind
+from evaluator.messages.jobs import ArtifactKind
 from evaluator.messages.tuned_rates import changes_at
 
 
@@ -24,22 +25,35 @@ def trial_commands() -> list[str]:
     ]
 
 
-def track_commands(track: Track) -> list[str]:
+def track_commands(track: Track) -> list[list[str]]:
     """Return the commands from nothing to a submission in a track, with the track's data and base weights.
 
-    Without downloads, both must be in the folders `data/public` and `base` already.
+    Without downloads, both must be in the folders `data/public` and `base` already. Between two blocks of commands,
+    participants complete the files that the first one drafted: see `drafts_of`.
     """
     run = _run_folder(track)
     kind, described = track.kind, " --description @method.md" if track.requires_code else ""
     licensed = f" --license {shlex.quote(track.submission_license)}" if track.submission_license else ""
-    return [
+    written = f"{described}{licensed}{kind.submit_options}"
+    submit = f'pfl submit {run} --track {track.slug} --title "My method"{written} --wait'
+    before = [
         # Whoever pastes all commands keeps a token that is set already, for instance by the page that showed it.
         f"export PFL_SITE={settings.SITE_URL} PFL_TOKEN=${{PFL_TOKEN:-…}}",
         *([f"pfl data download --track {track.slug}"] if has_files() else []),
         _train_command(track, track.run_budgets()[-1]),
         f"pfl check {run} --base base --track {track.slug}",
-        f'pfl submit {run} --track {track.slug} --title "My method"{described}{licensed}{kind.submit_options} --wait',
     ]
+    return [[*before, f"pfl describe {run}"], [submit]] if drafts_of(track) else [[*before, submit]]
+
+
+def drafts_of(track: Track) -> list[str]:
+    """Return the files that a submission in the track needs and that `pfl describe` drafts."""
+    described = ["method.md"] if track.requires_code else []
+    return (
+        [*described, "proof.md"]
+        if ArtifactKind.PRIVACY_PROOF in track.kind.submission_artifacts
+        else described
+    )
 
 
 def other_budgets(track: Track) -> list[tuple[float | None, str]]:

@@ -20,7 +20,7 @@ from docvqa_site.boards.cells import standing
 from docvqa_site.boards.ranking import Entry
 from docvqa_site.challenge.models import Track
 from docvqa_site.challenge.rankings import Ranking
-from docvqa_site.downloads.commands import has_files, track_commands, trial_commands
+from docvqa_site.downloads.commands import drafts_of, has_files, track_commands, trial_commands
 from docvqa_site.downloads.kit import find_wheel, install_command
 from docvqa_site.downloads.models import Download, DownloadKind
 from docvqa_site.news.models import NewsItem, published
@@ -97,15 +97,17 @@ def home(request: HttpRequest) -> HttpResponse:
         open_tracks = [track for track in tracks if not track.closed_because()]
         take_part = open_tracks[0] if open_tracks and has_files() else None
         kit = list(Download.objects.offered().filter(kind=DownloadKind.KIT))
+        install = install_command(kit)
+        first, *rest = track_commands(take_part) if take_part else [trial_commands()]
         context = {
             "cards": _cards(tracks, versions),
             "organizers": settings.ORGANIZERS,
             "open_tracks": open_tracks,
             "participation": in_words(),
             "take_part": take_part,
-            "commands": track_commands(take_part) if take_part else trial_commands(),
+            "blocks": [[install, *first], *rest],
+            "drafts": drafts_of(take_part) if take_part else [],
             "news": news,
-            "install": install_command(kit),
             "practice_slots": PRACTICE_SLOTS,
             "wheel": find_wheel(kit),
             "data_set": DATA_PAPER,

@@ -1,4 +1,6 @@
+import re
 from datetime import timedelta
+from html import unescape
 
 import pytest
 from django.test import Client
@@ -8,7 +10,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from docvqa_site.audit.models import AuditEntry
 from docvqa_site.challenge.models import Anonymity, Track
-from docvqa_site.challenge.rankings import BEST_ANLS, BEST_ANLS_AT_BUDGET
+from docvqa_site.challenge.rankings import BEST_ANLS, BEST_ANLS_AT_BUDGET, FEWEST_BYTES
 from docvqa_site.downloads.models import DownloadKind
 from tests.docvqa_site.factories import make_download, make_phase, make_track, make_user
 
@@ -46,6 +48,21 @@ def test_a_description_is_asked_for_where_the_command_has_one(client: Client, re
     assert ("<code>method.md</code>" in html) is requires_code
     assert ("--description @method.md" in html) is requires_code
     assert "<code>proof.md</code>" in html
+
+
+@pytest.mark.parametrize("requires_code", [False, True])
+def test_what_a_track_asks_for_in_writing_is_drafted_before_it_is_submitted(
+    client: Client, requires_code: bool
+) -> None:
+    for kind, drafts in ((FEWEST_BYTES, []), (BEST_ANLS_AT_BUDGET, ["proof.md"])):
+        track = make_track(kind, requires_code=requires_code)
+        html = unescape(page(client, track))
+        drafts = [*(["method.md"] if requires_code else []), *drafts]
+        blocks = re.findall(r'<pre [^>]*aria-label="Commands [^>]*>(.*?)</pre>', html, re.DOTALL)
+        assert (f"\npfl describe save/{track.slug}" in blocks[0]) is bool(drafts)
+        assert [block.startswith("pfl submit") for block in blocks] == ([False, True] if drafts else [False])
+        asked = " and ".join(f"<code>{draft}</code>" for draft in drafts)
+        assert (f"fill in the gaps in {asked}, each marked" in html) is bool(drafts)
 
 
 def test_the_files_from_which_bytes_are_counted_are_listed_where_a_rank_needs_them(client: Client) -> None:

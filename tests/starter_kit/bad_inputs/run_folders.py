@@ -7,6 +7,32 @@ from tests.starter_kit.bad_inputs.case import Bad, cut, made, removed, replaced,
 TRAIN = "train fedavg --data data --base base --out out"
 
 CASES = [
+    Bad("describe nowhere", "describe nowhere", "E_RUN_FOLDER", "nowhere"),
+    Bad("describe data", "describe data", "E_ARTIFACT_MISSING", "settings.yaml"),
+    Bad("describe exists", "describe private", "E_RUN_FOLDER", "proof.md", written("proof.md", "x")),
+    Bad("describe out file", "describe private --out file", "E_RUN_FOLDER", "file", written("file", "x")),
+    Bad(
+        "describe record cut",
+        "describe private",
+        "E_RECORD_FORMAT",
+        "",
+        cut("private/training_record.jsonl", -50),
+    ),
+    Bad(
+        "describe settings text",
+        "describe private",
+        "E_CONFIGURATION",
+        "",
+        written("private/settings.yaml", "x"),
+    ),
+    Bad("check proof none", "check private --base base --proof nowhere", "E_ARTIFACT_MISSING", "nowhere"),
+    Bad(
+        "submit gap",
+        "submit private --track track-2 --title x --proof draft.md --site http://127.0.0.1:1 --token pfl_x",
+        "E_SUBMISSION_INCOMPLETE",
+        "draft.md, line 2",
+        written("draft.md", "# Proof\n**[FILL IN: all of it]**"),
+    ),
     Bad("report nowhere", "report nowhere", "E_RUN_FOLDER", "nowhere"),
     Bad(
         "report summary gone",

@@ -3,7 +3,7 @@
 from django import template
 
 from docvqa_site.challenge.models import Track
-from docvqa_site.downloads.commands import has_files, other_budgets, track_commands
+from docvqa_site.downloads.commands import drafts_of, has_files, other_budgets, track_commands
 
 register = template.Library()
 
@@ -11,5 +11,10 @@ register = template.Library()
 @register.inclusion_tag("downloads/track_commands.html")
 def commands_of(track: Track) -> dict[str, object]:
     """Show the commands from nothing to a submission in the track."""
-    commands, others = track_commands(track), other_budgets(track)
-    return {"track": track, "commands": commands, "other_budgets": others, "has_files": has_files()}
+    return {
+        "track": track,
+        "blocks": track_commands(track),
+        "drafts": drafts_of(track),
+        "other_budgets": other_budgets(track),
+        "has_files": has_files(),
+    }

@@ -1,0 +1,146 @@
+"""`pfl describe`."""
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evaluator.errors import ErrorCode, ProblemError
+from starter_kit.commands.options import wrong_option
+from starter_kit.console import print_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from starter_kit.reporting.drafts import DescribedRun, ProvedCode
+    from starter_kit.reporting.kit_proofs import KitProof
+
+METHOD, PROOF = "method.md", "proof.md"
+
+
+def describe(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders of one submission.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder to write into.")] = Path(),
+) -> None:
+    """Draft the description of a method and, for private runs, the proof of its privacy. Nothing is overwritten.
+
+    method.md and proof.md state what the run folders show, such as clip norm, noise, sampling and ε. The proof
+    of one of the kit's methods is the one that comes with the kit. What only your team knows is marked
+    [FILL IN: ...]; `pfl check` and `pfl submit` find what you have left.
+    """
+    from starter_kit.reporting.drafts import method_draft
+    from starter_kit.reporting.gaps import gap_problems
+
+    described = [_described(run) for run in runs]
+    if len({run.method for run in described}) > 1:
+        raise wrong_option(
+            "RUNS",
+            "runs of one method, as a submission has one description and one proof",
+            ", ".join(sorted({run.method for run in described})),
+            next_step="Describe the runs of each method on their own, each with its own --out.",
+        )
+    texts = {METHOD: method_draft(described, _about(described[0]))}
+    if all(run.record for run in described):
+        texts[PROOF] = _proof(described)
+    files = {out / name: text for name, text in texts.items()}
+    _write(out, files)
+    for path in files:
+        lines = [problem.where.rpartition(" ")[2] for problem in gap_problems(path)]
+        print_lines(f"{path}: fill in {'line' if len(lines) == 1 else 'lines'} {', '.join(lines)}")
+    proof = ["--proof", str(out / PROOF)] if PROOF in texts else []
+    command = ["pfl", "submit", *map(str, runs), "--track", "TRACK", "--title", "TITLE"]
+    print_lines(f"Next: {shlex.join([*command, '--description', f'@{out / METHOD}', *proof])}")
+
+
+def _described(run: Path) -> "DescribedRun":
+    from evaluator.mechanisms.values import MAX_ROUNDS
+    from evaluator.messages.jobs import ArtifactKind
+    from starter_kit.evaluation.steps import require_run
+    from starter_kit.reporting.drafts import DescribedRun
+    from starter_kit.runs.folder import FILES, SETTINGS, RunFolder
+    from starter_kit.settings.files import read_settings_file
+
+    folder = RunFolder(run)
+    require_run(folder)
+    if not (run / SETTINGS).is_file():
+        raise ProblemError.of(
+            ErrorCode.ARTIFACT_MISSING,
+            message="The run has no settings to describe.",
+            where=str(run / SETTINGS),
+            expected="the settings that `pfl train` wrote",
+            found="no such file",
+            next_step="Name a run folder that `pfl train` wrote. For other software, write description and proof "
+            "yourself.",
+        )
+    has_record = (run / FILES[ArtifactKind.TRAINING_RECORD]).is_file()
+    record = folder.record(max_rounds=MAX_ROUNDS) if has_record else None
+    return DescribedRun(run, read_settings_file(run / SETTINGS), record)
+
+
+def _about(run: "DescribedRun") -> str:
+    """What the kit says of its own method; empty for another one."""
+    from starter_kit.settings.config_files import METHODS, method_names
+    from starter_kit.settings.method_list import first_line
+
+    if run.method not in method_names():
+        return ""
+    return first_line(METHODS / f"{run.method.replace('-', '_')}.py")
+
+
+def _proof(runs: "Sequence[DescribedRun]") -> str:
+    from starter_kit.reporting.drafts import own_proof_draft, proof_draft
+    from starter_kit.reporting.kit_proofs import kit_proof
+    from starter_kit.scaffolding.writing import proof_outline
+    from starter_kit.settings.config_files import method_names
+
+    method = runs[0].method
+    proof = kit_proof(method) if method in method_names() else None
+    if proof is None:
+        return own_proof_draft(runs, proof_outline(Path(method).stem))
+    return proof_draft(runs, proof, _code_of(runs, proof))
+
+
+def _code_of(runs: "Sequence[DescribedRun]", proof: "KitProof") -> "ProvedCode":
+    """Compare the kit that is installed here with what trained the runs, and with what the proof covers."""
+    from evaluator.messages.jobs import evaluator_version
+    from starter_kit.reporting.drafts import ProvedCode
+    from starter_kit.runs.executed_code import ROOT, code_sha256, file_sha256
+    from starter_kit.runs.folder import SETTINGS
+
+    files = {path: file_sha256(ROOT / path) for path in proof.covers if (ROOT / path).is_file()}
+    return ProvedCode(
+        kit_version=evaluator_version(),
+        is_of_runs=all(
+            run.record is not None
+            and run.record.run.code_sha256
+            == code_sha256(more=(run.folder / SETTINGS).read_text(encoding="utf-8"))
+            for run in runs
+        ),
+        files=files,
+        changed=[path for path, sha256 in proof.covers.items() if files.get(path) != sha256],
+    )
+
+
+def _write(folder: Path, files: dict[Path, str]) -> None:
+    for path in files:
+        if path.exists():
+            raise ProblemError.of(
+                ErrorCode.RUN_FOLDER,
+                message="A draft with this name already exists and isn't overwritten.",
+                where=str(path),
+                next_step="Choose another folder with --out, or remove the file.",
+            )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, text in files.items():
+            path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ProblemError.of(
+            ErrorCode.RUN_FOLDER,
+            str(folder),
+            "a folder to write into",
+            error.strerror,
+            message="The drafts can't be written.",
+            next_step="Name a folder that you can write into with --out.",
+        ) from error
