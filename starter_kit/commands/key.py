@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.commands.app import new_app
 from starter_kit.commands.options import ApiToken, KeyFile, Site, connect, key_path
 from starter_kit.console import print_lines
@@ -53,4 +54,15 @@ def register(
 def _public_key(key: Path | None) -> str:
     from evaluator.records import signing
 
-    return signing.public_key_of(signing.load_key(key_path(key)))
+    path = key_path(key)
+    if not path.exists():
+        raise ProblemError.of(
+            ErrorCode.SIGNING_KEY,
+            message="You have no signing key yet.",
+            where=str(path),
+            expected="the key that signs your training records",
+            found="no such file",
+            next_step="Create one with `pfl key create`; `pfl train` also creates one for a private run. "
+            "If your key is in another file, name it with --key or PFL_KEY.",
+        )
+    return signing.public_key_of(signing.load_key(path))

@@ -91,7 +91,7 @@ def _table(found: "Forecast", budgets: tuple[float, ...], track: "tuple[str, Ran
     table = Table(
         Column("quantity", no_wrap=True),
         Column("estimate", overflow="fold"),
-        title=f"{found.experiment}, {found.method}",
+        title=", ".join(dict.fromkeys([found.experiment, found.method])),
         title_justify="left",
     )
     for name, value in (*_sizes(found), *_times(found), *_ranks(found.privacy, budgets, track)):

@@ -53,6 +53,13 @@ def test_a_key_is_made_for_its_owner_only_and_shown_by_its_public_half(home: Pat
     assert not set(key_file(home).read_text().splitlines()[1:-1]) & set(made.splitlines())
 
 
+def test_without_a_key_it_says_how_one_is_made(home: Path) -> None:
+    problem = pfl(home, "key", "show", status=2)[1].replace("\n", " ")
+    assert "E_SIGNING_KEY: You have no signing key yet." in problem
+    assert str(key_file(home)) in problem
+    assert "pfl key create" in problem
+
+
 def test_a_key_is_never_overwritten(home: Path) -> None:
     pfl(home, "key", "create")
     kept = key_file(home).read_bytes()

@@ -13,6 +13,7 @@ def test_a_plan_says_what_a_run_takes_and_what_to_change_for_a_rank(base: Path, 
     weak = ["--set", "noise_multiplier=0.4", "--set", "target_epsilon=null"]
     printed = pfl("plan", "fl-provider-dp", *where, *weak).stdout
     assert "none in track 2" in printed
+    assert printed.split()[0] == "fl-provider-dp"
     assert "--set target_epsilon=8" in printed
     values = json.loads(pfl("plan", "fl-provider-dp", *where, *weak, "--json").stdout)
     assert values["forecast"]["privacy"]["epsilon"] > 8
