@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from django.db.models import QuerySet
 
-from docvqa_site.submissions.models import Artifact, Submission
+from docvqa_site.submissions.models import Artifact, Run, Submission
 from evaluator.errors import ErrorCode, Problem
 from evaluator.messages.jobs import ArtifactKind
 
@@ -30,31 +30,39 @@ def code_files(submission: Submission) -> QuerySet[Artifact]:
     return found.order_by("run__budget", "kind")
 
 
-def code_problems(submission: Submission) -> list[Problem]:
-    """Return what a submission lacks of a description and of code, where its track requires both for a rank."""
-    if submission.practice or not submission.track.requires_code:
-        return []
-    problems = []
-    if not submission.description.strip():
-        problems.append(
-            Problem.of(
-                ErrorCode.SUBMISSION_INCOMPLETE,
-                message="The description of the method is missing.",
-                expected="what the method does and how it protects the providers",
-                next_step="Edit the draft's description, or use `pfl submit --description`.",
-            )
-        )
+def _is_required(submission: Submission) -> bool:
+    """Return whether the track requires a description and code of it, which practice needs not."""
+    return submission.track.requires_code and not submission.practice
+
+
+def missing_description(submission: Submission) -> Problem | None:
+    """Return the problem of a submission without a description, where its track requires one for a rank."""
+    if not _is_required(submission) or submission.description.strip():
+        return None
+    return Problem.of(
+        ErrorCode.SUBMISSION_INCOMPLETE,
+        message="The description of the method is missing.",
+        expected="what the method does and how it protects the providers",
+        next_step="Edit the draft's description, or use `pfl submit --description`.",
+    )
+
+
+def missing_code(submission: Submission) -> Problem | None:
+    """Return the problem of a submission without code, where its track requires code for a rank."""
+    if not _is_required(submission) or names_commit(submission.code_url):
+        return None
+    if submission.runs.exists() and not runs_without_code(submission):
+        return None
+    return Problem.of(
+        ErrorCode.SUBMISSION_INCOMPLETE,
+        message="The code of the method is missing.",
+        expected="a link to a commit, or settings.yaml or the method's file attached to every run",
+        found=submission.code_url or "no link",
+        next_step="Attach the files, or link to a commit: `pfl submit --code-url https://…/commit/…`",
+    )
+
+
+def runs_without_code(submission: Submission) -> list[Run]:
+    """Return the runs that have neither settings nor a method file."""
     with_files = set(code_files(submission).values_list("run", flat=True))
-    runs = set(submission.runs.values_list("pk", flat=True))
-    has_files = bool(runs) and runs <= with_files
-    if not (names_commit(submission.code_url) or has_files):
-        problems.append(
-            Problem.of(
-                ErrorCode.SUBMISSION_INCOMPLETE,
-                message="The code of the method is missing.",
-                expected="a link to a commit, or settings.yaml or the method's file attached to every run",
-                found=submission.code_url or "no link",
-                next_step="Attach the files, or link to a commit: `pfl submit --code-url https://…/commit/…`",
-            )
-        )
-    return problems
+    return [run for run in submission.runs.all() if run.pk not in with_files]

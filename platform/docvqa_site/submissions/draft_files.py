@@ -8,12 +8,13 @@ from uuid import UUID
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from docvqa_site.submissions.code import CODE_KINDS
+from docvqa_site.submissions.code import CODE_KINDS, names_commit
 from docvqa_site.submissions.models import Artifact, Run, Submission
 from docvqa_site.submissions.removal import removal_notes_of_runs
 from docvqa_site.submissions.required import SUFFIXES, max_bytes
 from docvqa_site.ui.budgets import at_budget, plain
 from docvqa_site.uploads.models import Upload, UploadState
+from evaluator.communication.log import COLUMNS
 from evaluator.messages.jobs import ArtifactKind
 from evaluator.messages.run_files import ANSWER_FILES, ANSWERED, RUN_FILES
 
@@ -23,7 +24,8 @@ Place = tuple[UUID | None, str]
 EXPLANATIONS = {
     ArtifactKind.CHECKPOINT: "The trained model: every tensor of the reference architecture. Sharded "
     "checkpoints: select the index and all shards; they are merged in your browser.",
-    ArtifactKind.COMMUNICATION_LOG: "Every message of the training: round, sender, receiver, bytes.",
+    ArtifactKind.COMMUNICATION_LOG: f"Every message of the training. The first line is `{','.join(COLUMNS)}`; each "
+    "other line has four integers, and party -1 is the server.",
     ArtifactKind.TRAINING_RECORD: "The training rounds, from which ε is recomputed. Uploading it spends its run "
     "token: if you don't submit it then, every later run of your team shows an unresolved challenge.",
     ArtifactKind.TRAINING_ANNEX: "Evidence to check the record, for organizers only. Create it after "
@@ -42,7 +44,8 @@ EXPLANATIONS = {
     "open. Visible to your team and the organizers only.",
     ArtifactKind.CODEC_FILE: "Only if your messages use a codec of your own: transcript_codec.py from the run folder. "
     "It runs in a sandbox, and its size counts.",
-    ArtifactKind.PRIVACY_PROOF: "Explains why the method is differentially private. Read by the reviewers.",
+    ArtifactKind.PRIVACY_PROOF: "Explains why the method is differentially private. Read by the reviewers. "
+    "`pfl describe` drafts it from the run folders.",
 }
 # What bytes are counted from.
 COUNTED_FROM = (ArtifactKind.TRANSCRIPT, ArtifactKind.MESSAGES)
@@ -82,7 +85,8 @@ class DraftFile:
     Attributes:
         gives_rank: Whether the run gets no rank without it, though it can be submitted.
         artifact: The key of what is `stored`, for a file of a draft.
-        is_code: Whether it counts as the code that the track requires.
+        may_be_code: Whether it can be the code that the track requires.
+        is_code: Whether the code that the track requires may have to be this file, because there is no other.
         staged_version: The number of a revised proof that is `stored` and isn't sent yet; 0 for any other file.
         removal_note: What stays behind when it is removed; empty if nothing does.
         number: Its turn among the needed files of a run, where their order matters; 0 elsewhere.
@@ -95,6 +99,7 @@ class DraftFile:
     unfinished: Upload | None
     is_required: bool = True
     gives_rank: bool = False
+    may_be_code: bool = False
     is_code: bool = False
     artifact: UUID | None = None
     staged_version: int = 0
@@ -135,6 +140,11 @@ class DraftFile:
     @property
     def name(self) -> str:
         return self.kind.replace("_", " ").capitalize()
+
+    @property
+    def of_run(self) -> str:
+        """What tells its name from those of other runs, such as " at ε = 8"; empty if there is only one run."""
+        return at_budget(self.run.budget) if self.run else ""
 
     @property
     def explanation(self) -> str:
@@ -240,9 +250,13 @@ def files_of(submission: Submission, now: datetime) -> tuple[list[RunFiles], lis
     stored = _by_place(newest.filter(upload__state=UploadState.COMPLETED))
     pending = Artifact.pending.filter(submission=submission)
     unfinished = _by_place(pending.filter(upload__state=UploadState.OPEN))
+    has_link = names_commit(submission.code_url)
+    with_code = {run for run, kind in stored if kind in CODE_KINDS}
 
     def draft_file(kind: ArtifactKind, run: Run | None) -> DraftFile:
-        place: Place = (run.pk if run else None, kind)
+        run_id = run.pk if run else None
+        may_be_code = kind in CODE_KINDS and track.requires_code and not submission.practice
+        place: Place = (run_id, kind)
         attached, begun = stored.get(place), unfinished.get(place)
         return DraftFile(
             kind,
@@ -252,7 +266,8 @@ def files_of(submission: Submission, now: datetime) -> tuple[list[RunFiles], lis
             begun.upload if begun else None,
             kind in required,
             ranks_counted_alone and kind in COUNTED_FROM,
-            track.requires_code and kind in CODE_KINDS,
+            may_be_code,
+            may_be_code and (attached is not None or not (has_link or run_id in with_code)),
             attached.pk if attached else None,
             removal_note=notes.get(run.pk, "") if run and kind is ArtifactKind.TRAINING_RECORD else "",
         )

@@ -1,10 +1,12 @@
 """The problems that prevent a draft from being submitted, which its page lists and `submit` raises."""
 
+from dataclasses import dataclass
 from datetime import datetime
 
 from docvqa_site.challenge.models import Track
 from docvqa_site.challenge.registering import registration_problems
-from docvqa_site.submissions.code import code_problems
+from docvqa_site.submissions.code import missing_code, missing_description, runs_without_code
+from docvqa_site.submissions.draft_files import place_of_file
 from docvqa_site.submissions.duplicates import duplicates_in
 from docvqa_site.submissions.models import Run, Submission
 from docvqa_site.submissions.publication import visibility_problems
@@ -14,17 +16,33 @@ from docvqa_site.uploads.models import UploadState
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.messages.jobs import ArtifactKind
 
+# The ids of the parts of a draft's page.
+DESCRIPTION, FILES = "describe", "files"
+
+
+@dataclass(frozen=True)
+class ToDo:
+    """A problem of a draft, and the id of the part of its page where the team solves it; empty if there is none."""
+
+    problem: Problem
+    place: str = ""
+
 
 def problems_of(submission: Submission, now: datetime) -> list[Problem]:
     """Return everything that is missing or wrong. Certain only under the locks that `submit` takes."""
+    return [one.problem for one in to_dos_of(submission, now)]
+
+
+def to_dos_of(submission: Submission, now: datetime) -> list[ToDo]:
+    """Return everything that is missing or wrong, with its place on the draft's page."""
     return [
-        *_closed(submission.track, now),
-        *registration_problems(submission.team, submission.track),
-        *_visibility(submission, now),
+        *map(ToDo, _closed(submission.track, now)),
+        *map(ToDo, registration_problems(submission.team, submission.track)),
+        *map(ToDo, _visibility(submission, now)),
         *_missing(submission),
-        *code_problems(submission),
-        *duplicates_in(submission),
-        *_over_quota(submission, now),
+        *_not_described(submission),
+        *(ToDo(problem, FILES) for problem in duplicates_in(submission)),
+        *map(ToDo, _over_quota(submission, now)),
     ]
 
 
@@ -53,7 +71,17 @@ def _visibility(submission: Submission, now: datetime) -> list[Problem]:
     return visibility_problems(submission, phase) if phase else []
 
 
-def _missing(submission: Submission) -> list[Problem]:
+def _not_described(submission: Submission) -> list[ToDo]:
+    found = []
+    if problem := missing_description(submission):
+        found.append(ToDo(problem, DESCRIPTION))
+    if problem := missing_code(submission):
+        run = next(iter(runs_without_code(submission)), None)
+        found.append(ToDo(problem, place_of_file(run, ArtifactKind.SETTINGS) if run else DESCRIPTION))
+    return found
+
+
+def _missing(submission: Submission) -> list[ToDo]:
     track, runs = submission.track, list(submission.runs.all())
     no_runs = ProblemError.of(
         ErrorCode.SUBMISSION_INCOMPLETE, message=_add_a_run(track), expected="at least one run", found="none"
@@ -63,18 +91,23 @@ def _missing(submission: Submission) -> list[Problem]:
     roles: list[tuple[Run | None, ArtifactKind]] = [(None, kind) for kind in submission.required_proofs]
     roles += [(run, kind) for run in runs for kind in track.kind.run_artifacts]
     missing = [
-        Problem.of(
-            ErrorCode.ARTIFACT_MISSING,
-            message=f"The {kind.replace('_', ' ')} is missing.",
-            where=run.label if run else "for all runs",
+        ToDo(
+            Problem.of(
+                ErrorCode.ARTIFACT_MISSING,
+                message=f"The {kind.replace('_', ' ')} is missing.",
+                where=run.label if run else "for all runs",
+            ),
+            place_of_file(run, kind),
         )
         for run, kind in roles
         if (run and run.pk, kind) not in present
     ]
     unknown = [
-        no_such_budget(track, run.budget).problem for run in runs if run.budget not in track.run_budgets()
+        ToDo(no_such_budget(track, run.budget).problem)
+        for run in runs
+        if run.budget not in track.run_budgets()
     ]
-    return [*([] if runs else no_runs), *missing, *unknown]
+    return [*([] if runs else (ToDo(problem, FILES) for problem in no_runs)), *missing, *unknown]
 
 
 def _add_a_run(track: Track) -> str:

@@ -21,7 +21,7 @@ from docvqa_site.submissions import publication, services
 from docvqa_site.submissions.claims import claims_above_budget
 from docvqa_site.submissions.code import names_commit
 from docvqa_site.submissions.draft_files import files_of, place_of_file, place_of_run
-from docvqa_site.submissions.draft_problems import problems_of
+from docvqa_site.submissions.draft_problems import to_dos_of
 from docvqa_site.submissions.draft_progress import draft_steps
 from docvqa_site.submissions.duplicates import records_submitted_before
 from docvqa_site.submissions.forms import (
@@ -52,6 +52,7 @@ from docvqa_site.ui.budgets import at_budget
 from docvqa_site.uploads.storage import storage_of
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.jobs import ArtifactKind
+from evaluator.messages.run_files import RUN_FILES
 
 Result = TypeVar("Result")
 
@@ -341,15 +342,18 @@ def draft_page(request: HttpRequest, submission: Submission) -> HttpResponse:
     now = timezone.now()
     team, track = submission.team, submission.track
     boards, proofs = files_of(submission, now)
-    problems = problems_of(submission, now)
+    to_dos = to_dos_of(submission, now)
+    problems = [one.problem for one in to_dos]
     context = {
         "submission": submission,
         "boards": boards,
         "lacks_rank": any(board.lacks_rank for board in boards),
         "withdrawal_warning": withdrawal_warning(submission),
         "proofs": proofs,
+        "record_name": RUN_FILES[ArtifactKind.TRAINING_RECORD],
         "problems": problems,
-        "to_do": [problem for problem in problems if problem.code not in HAVE_NOTICES],
+        "to_dos": to_dos,
+        "to_do": [one for one in to_dos if one.problem.code not in HAVE_NOTICES],
         "progress": draft_steps(submission, boards, proofs, problems),
         "was_rejected": NOT_SUBMITTED in request.GET,
         "closed_because": track.closed_because(now),

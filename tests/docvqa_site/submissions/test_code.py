@@ -4,7 +4,7 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from docvqa_site.submissions.code import code_problems, names_commit
+from docvqa_site.submissions.code import missing_code, missing_description, names_commit
 from docvqa_site.submissions.draft_problems import problems_of
 from docvqa_site.uploads.stores import current_store
 from evaluator.messages.jobs import ArtifactKind
@@ -22,6 +22,10 @@ from tests.docvqa_site.submissions.pages import page
 pytestmark = pytest.mark.django_db
 COMMIT = "3f2a9c1d4e5b6a7980f1e2d3c4b5a69788f9e0d1"
 LINK = f"https://code.example/lab/method/commit/{COMMIT}"
+
+
+def code_problems(draft):
+    return [problem for problem in (missing_description(draft), missing_code(draft)) if problem]
 
 
 @pytest.fixture

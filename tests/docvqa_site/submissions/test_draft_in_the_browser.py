@@ -182,7 +182,7 @@ def test_after_a_rejection_another_file_can_be_chosen(open_page, tmp_path):
     choose(page, "checkpoint", wrong)
     file = draft_file(page, "checkpoint")
     expect(file.locator(".problem")).to_contain_text("E_ARTIFACT_KIND")
-    expect(file.get_by_text("The file was not accepted.")).to_be_visible()
+    expect(file.get_by_text("model.pt was not accepted.")).to_be_visible()
     # Whoever comes back to the button hears what was wrong, and a code leads to what it means.
     chooser = file.locator("input[type=file]")
     expect(chooser).to_have_attribute("aria-invalid", "true")
@@ -350,6 +350,33 @@ def test_what_prevents_submitting_takes_the_focus(open_page):
     alert = page.get_by_role("alert").filter(has_text="Not submitted.")
     expect(alert).to_be_focused()
     expect(alert).to_be_in_viewport()
+
+
+def test_what_is_missing_is_one_link_away(open_page):
+    page = open_page()
+    page.get_by_role("link", name="The communication log is missing.").press("Enter")
+    expect(page.get_by_role("heading", name="Communication log")).to_be_focused()
+    names = draft_file(page, "communication_log").locator("code")
+    expect(names.first).to_have_text("federated_round,sender,receiver,amount_of_bytes")
+
+
+def test_once_a_file_has_arrived_nothing_says_that_there_is_none(open_page, tmp_path):
+    page = open_page()
+    (tmp_path / "settings.yaml").write_text("rounds: 1")
+    # What the page asks for after an upload never comes.
+    page.route(page.url, lambda route: route.fulfill(status=503))
+    choose(page, "settings", tmp_path / "settings.yaml")
+    file = draft_file(page, "settings")
+    expect(file.get_by_text("settings.yaml is uploaded.")).to_be_visible(timeout=30_000)
+    expect(file.get_by_text("No file yet.")).to_have_count(0)
+
+
+def test_what_a_button_did_takes_the_focus(open_page):
+    page = open_page()
+    page.locator("summary", has_text="Discard this draft").press("Enter")
+    page.get_by_role("button", name="Discard this draft").press("Enter")
+    done = page.get_by_role("status").filter(has_text="was discarded.")
+    expect(done).to_be_focused()
 
 
 def test_without_javascript_it_says_how_else_to_upload(open_page):

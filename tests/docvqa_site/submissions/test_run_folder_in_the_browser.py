@@ -1,5 +1,6 @@
 """A run folder, or several files, in a draft's page in a real browser: each file goes to its place by its name."""
 
+import json
 import re
 
 import pytest
@@ -171,3 +172,55 @@ def test_a_run_folder_is_chosen_by_keyboard(open_page):
 def test_without_javascript_no_folder_can_be_chosen(open_page):
     page = open_page(java_script_enabled=False)
     expect(page.locator(".run-folder")).to_be_hidden()
+
+
+@pytest.fixture
+def private_draft(draft):
+    """A draft without runs in a track with budgets 1, 4 and 8, of a team that has a run token."""
+    draft.track = make_private_track()
+    draft.save()
+    draft.runs.all().delete()
+    return draft
+
+
+def test_the_run_of_a_folder_is_found_by_its_record(open_page, private_draft, run_folder, complaints):
+    record = record_of(make_token(private_draft.team, private_draft.track).token)
+    (run_folder / "training_record.jsonl").write_bytes(record)
+    claim = json.loads(record.partition(b"\n")[0])["claimed_epsilon"]
+    (budget,) = [budget for budget in (1, 4, 8) if claim <= budget][:1]
+    page = open_page()
+    chooser = page.get_by_label("Choose a run folder")
+    chooser.focus()
+    chooser.set_input_files(run_folder)
+    status = page.locator(".run-folder-status")
+    expect(status).to_contain_text("Uploaded: training_record.jsonl, model.safetensors", timeout=30_000)
+    assert [run.budget for run in private_draft.runs.all()] == [budget]
+    assert stored_content("training_record") == record
+    expect(chooser).to_be_focused()
+    expect(page.locator("#progress")).to_contain_text("of 5 files")
+    page.locator(".any-run-status").get_by_role("link", name=f"run at ε = {budget}").press("Enter")
+    expect(page.get_by_role("heading", name=f"Run at ε = {budget}")).to_be_focused()
+    # The part of the page that came with the run takes files and can be removed like any other.
+    expect(page.get_by_label(f"Choose a file (Communication log at ε = {budget})")).to_have_count(1)
+    uploads = Upload.objects.count()
+    chooser.set_input_files(run_folder)
+    expect(status).to_contain_text("training_annex.jsonl must answer the challenge", timeout=30_000)
+    assert (private_draft.runs.count(), Upload.objects.count()) == (1, uploads)
+    assert complaints == []
+
+
+def test_a_folder_whose_run_cannot_be_found_is_rejected_with_the_reason(open_page, private_draft, run_folder):
+    page = open_page()
+    chooser, problem = page.get_by_label("Choose a run folder"), page.locator(".any-run-problems .problem")
+    chooser.set_input_files(run_folder)
+    expect(problem).to_contain_text("Without the training record")
+    record = run_folder / "training_record.jsonl"
+    record.write_text('{"claimed_epsilon":0.5}\n{"claimed_epsilon":9.125}\n')
+    chooser.set_input_files(run_folder)
+    expect(problem).to_contain_text("at most 8")
+    expect(problem).to_contain_text("9.125")
+    record.write_text("no record")
+    chooser.set_input_files(run_folder)
+    expect(problem).to_contain_text("E_RECORD_FORMAT")
+    assert private_draft.runs.count() == 0
+    assert not Upload.objects.exists()

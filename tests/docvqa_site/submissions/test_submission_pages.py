@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.utils.html import strip_tags
 
 from docvqa_site.accounts.models import User
-from docvqa_site.challenge.models import Phase, Track
+from docvqa_site.challenge.models import Phase
 from docvqa_site.evaluation.models import Evaluation
 from docvqa_site.submissions.models import Artifact, RunState, RunToken, Submission, SubmissionState
 from docvqa_site.uploads.models import UploadState
@@ -28,7 +28,7 @@ from tests.docvqa_site.factories import (
     make_user,
     owner_of,
 )
-from tests.docvqa_site.submissions.drafts import make_complete_draft, make_private_track
+from tests.docvqa_site.submissions.drafts import fill, make_complete_draft, make_private_track
 from tests.docvqa_site.submissions.pages import page, post
 from tests.docvqa_site.submissions.records import record_of
 
@@ -119,11 +119,61 @@ class TestDraftPage:
         assert html.count("Add a run") == 2
         assert ".yaml, .yml, up to" in html
         assert 'accept=".yaml,.yml"' in html
-        assert 'Settings <span class="optional">(optional)</span>' in html
-        assert 'Checkpoint <span class="muted' in html
-        # There, it may be the code that is required.
-        Track.objects.update(requires_code=True)
-        assert 'Settings <span class="muted' in page(member, "detail", submission.pk)
+        names = self.names(html)
+        assert "Settings at ε = 1 (optional)" in names
+        assert "3. Checkpoint at ε = 1" in names
+
+    @staticmethod
+    def names(html):
+        """The headings of the files, without their endings and sizes."""
+        headings = [part.partition("</h4>")[0] for part in html.split("<h4 ")[1:]]
+        texts = [strip_tags("<h4 " + heading.partition('<span class="muted')[0]) for heading in headings]
+        return [" ".join(text.split()) for text in texts]
+
+    def test_what_may_be_the_required_code_is_optional_once_there_is_code(self, member, team):
+        submission = make_submission(team, make_private_track(requires_code=True))
+        run, _ = (make_run(submission, budget=budget) for budget in (1.0, 4.0))
+        both = ("Settings at ε = {} (optional)", "Method file at ε = {} (optional)")
+
+        def optional():
+            names = self.names(page(member, "detail", submission.pk))
+            return [name.format(budget) for budget in (1, 4) for name in both if name.format(budget) in names]
+
+        assert optional() == []
+        make_artifact(run, ArtifactKind.SETTINGS, b"rounds: 1", "settings.yaml")
+        assert optional() == ["Method file at ε = 1 (optional)"]
+        submission.code_url = f"https://code.example/method/commit/{'0' * 40}"
+        submission.save()
+        assert optional() == [both[1].format(1), both[0].format(4), both[1].format(4)]
+
+    def test_the_buttons_of_two_runs_have_different_names(self, member, team):
+        submission = make_submission(team, make_private_track())
+        for budget in (1.0, 4.0):
+            fill(make_run(submission, budget=budget))
+        html = " ".join(page(member, "detail", submission.pk).split())
+        for tag in ("label", "h4", "summary"):
+            parts = [part.partition(f"</{tag}>")[0] for part in html.split(f"<{tag} ")[1:]]
+            names = [strip_tags(f"<{tag} {part}") for part in parts]
+            assert len(names) == len(set(names)), tag
+
+    def test_what_is_missing_leads_to_its_place(self, member, team):
+        submission = make_submission(team, make_private_track(requires_code=True))
+        html = page(member, "detail", submission.pk)
+        assert '<a href="#files">Add at least one run' in html
+        run = make_run(submission, budget=1.0)
+        for tried in ({}, {"not-submitted": ""}):
+            html = page(member, "detail", submission.pk, **tried)
+            for place, message in (
+                (f"name-{run.pk}-checkpoint", "The checkpoint is missing."),
+                ("name-submission-privacy_proof", "The privacy proof is missing."),
+                ("describe", "The description of the method is missing."),
+                (f"name-{run.pk}-settings", "The code of the method is missing."),
+            ):
+                assert f'<a href="#{place}">{message}</a>' in html
+                assert f'id="{place}"' in html
+        # Nothing stands between the alert and what it announces.
+        announced = html.partition("What is missing or wrong:")[2].partition("E_ARTIFACT_MISSING")[0]
+        assert "submissions used" not in announced
 
     def test_it_names_what_is_missing_and_then_offers_to_submit(self, member, team):
         assert "The checkpoint is missing." in page(

@@ -18,6 +18,8 @@ FOUND_BY_BROWSER = (
     ErrorCode.CHECKPOINT_INDEX,
     ErrorCode.CHECKPOINT_OFFSETS,
     ErrorCode.CHECKPOINT_SHARD,
+    ErrorCode.RECORD_FORMAT,
+    ErrorCode.RECORD_RULES,
     ErrorCode.SITE_UNREACHABLE,
     ErrorCode.UPLOAD_PART,
     ErrorCode.UPLOAD_STATE,

@@ -3,8 +3,8 @@ import { Rate, readableBytes } from "./amounts.js";
 import { isSharded, joined } from "./joined.js";
 import { problem } from "./problem.js";
 import { problemCard } from "./problem-card.js";
-import { bindRunFolder } from "./run-folder.js";
-import { FileUpload, UploadError } from "./upload.js";
+import { bindAnyRunFolder, bindRunFolder } from "./run-folder.js";
+import { FileUpload, post, UploadError } from "./upload.js";
 
 const page = document.getElementById("uploads");
 const settings = { api: page.dataset.api, csrf: page.dataset.csrf, worker: page.dataset.worker };
@@ -26,9 +26,39 @@ addEventListener("beforeunload", (event) => {
   if (sending.size) event.preventDefault();
 });
 
-const places = [...page.querySelectorAll(".draft-file")].map(bind);
-for (const area of page.querySelectorAll(".run-folder")) {
-  bindRunFolder(area, places.filter((place) => place.section.dataset.run === area.dataset.run));
+// By the id of the run: the function that sends files to their places in it.
+const runs = new Map();
+bindAll(page);
+const anyRun = document.getElementById("any-run");
+if (anyRun) {
+  const budgets = [...page.querySelectorAll("[data-budget]")].map((section) => section.dataset.budget);
+  bindAnyRunFolder(anyRun, budgets, runAt);
+}
+
+// Binds the places of files, and those of run folders, in a part of the page.
+function bindAll(part) {
+  const places = [...part.querySelectorAll(".draft-file")].map(bind);
+  for (const area of part.querySelectorAll(".run-folder")) {
+    const own = places.filter((place) => place.section.dataset.run === area.dataset.run);
+    runs.set(area.dataset.run, bindRunFolder(area, own));
+  }
+}
+
+// The run at a budget, which is added if the draft has none there: then its part of the page is fetched again.
+async function runAt(budget) {
+  let section = page.querySelector(`[data-budget="${budget}"]`);
+  if (!section.querySelector(".run-folder")) {
+    await post(`${settings.api}submissions/${page.dataset.submission}/runs`, { budget: Number(budget) }, settings.csrf);
+    const response = await fetch(location.pathname);
+    const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
+    const added = document.adoptNode(fresh.querySelector(`[data-budget="${budget}"]`));
+    section.replaceWith(added);
+    section = added;
+    htmx.process(section);
+    bindAll(section);
+    section.dispatchEvent(new CustomEvent("artifact-attached", { bubbles: true }));
+  }
+  return { heading: section.querySelector("h3"), sendAll: runs.get(section.querySelector(".run-folder").dataset.run) };
 }
 
 // Returns the place: its section, and how it takes a file as if somebody had chosen it there.
@@ -111,7 +141,7 @@ function bind(section) {
     } catch (error) {
       if (!(error instanceof UploadError)) throw error;
       returnToChooser();
-      reject(error, "Nothing was uploaded.");
+      reject(error, files.length === 1 ? `${files[0].name} was not uploaded.` : "Nothing was uploaded.");
       return;
     }
     if (replaces) ask();
@@ -166,6 +196,7 @@ function bind(section) {
     }
     const removed = artifact.removed.join(" and ");
     const why = removed && ` The site removed ${removed}, which doesn't belong to it. Upload the file that does.`;
+    find("[data-no-file]")?.remove();
     say(`${current.file.name} is uploaded.${why}`);
     returnToChooser(artifact);
     section.dispatchEvent(new CustomEvent("artifact-attached", { bubbles: true }));
@@ -181,10 +212,11 @@ function bind(section) {
       returnToChooser();
       throw error;
     }
+    const { name } = upload.file;
     // A rejected file stays rejected however often it is sent; only another one helps.
     if (error.isResumable) enter("stopped");
     else returnToChooser();
-    reject(error, error.isResumable ? "The upload stopped." : "The file was not accepted.");
+    reject(error, error.isResumable ? `The upload of ${name} stopped.` : `${name} was not accepted.`);
   }
 
   async function cancel() {

@@ -1,42 +1,26 @@
 // Sorts the files of a run folder, or several files, into the places of a draft's page by their names, and sends them one
 // after another. The names are in the page, from evaluator/messages/run_files.py.
 import { shardFiles } from "./joined.js";
-import { problem } from "./problem.js";
+import { problem, unreadable } from "./problem.js";
 import { problemCard } from "./problem-card.js";
+import { UploadError } from "./upload.js";
 
 const START_BYTES = 4096;
 const MAX_SETTINGS_BYTES = 2 ** 20;
+// A longer record would be one of hundreds of thousands of rounds.
+const MAX_RECORD_BYTES = 2 ** 28;
 const METHOD = /^method:\s*["']?(.*?)["']?\s*$/m;
 
-// `places` are those of the run: their sections, what is stored in them, and how they take files.
+// `places` are those of the run: their sections, what is stored in them, and how they take files. Returns the function
+// that sends files as if they were chosen there.
 export function bindRunFolder(area, places) {
   const find = (selector) => area.querySelector(selector);
   const status = find(".run-folder-status");
   const problems = find(".run-folder-problems");
   let isBusy = false;
 
-  area.hidden = false;
-  const folder = find("input[webkitdirectory]");
-  // Some phones have no folders to choose.
-  if (!("webkitdirectory" in folder)) find(`[for=${folder.id}]`).hidden = folder.hidden = true;
-  for (const input of area.querySelectorAll("input")) {
-    input.addEventListener("change", () => {
-      const files = [...input.files].filter(isAtTop);
-      // Otherwise choosing the same folder again would change nothing.
-      input.value = "";
-      sendAll(files);
-    });
-  }
-  area.addEventListener("dragover", (event) => {
-    event.preventDefault();
-    area.classList.add("is-dropping");
-  });
-  area.addEventListener("dragleave", () => area.classList.remove("is-dropping"));
-  area.addEventListener("drop", async (event) => {
-    event.preventDefault();
-    area.classList.remove("is-dropping");
-    sendAll(await droppedFiles(event.dataTransfer));
-  });
+  onFiles(area, sendAll);
+  return sendAll;
 
   async function sendAll(files) {
     if (isBusy) return say("The files chosen before are still being sent.");
@@ -105,6 +89,119 @@ export function bindRunFolder(area, places) {
   function say(...lines) {
     status.replaceChildren(...lines.map(paragraph));
   }
+}
+
+// The place of a draft that takes the folder of any run. `budgets` are those of the track; `runAt` resolves, for one of
+// them, with the id of the run's heading and the function that sends files there, once the run is added.
+export function bindAnyRunFolder(area, budgets, runAt) {
+  const status = area.querySelector(".any-run-status");
+  const problems = area.querySelector(".any-run-problems");
+  const { recordName } = area.dataset;
+  let isBusy = false;
+  onFiles(area, send);
+
+  async function send(files) {
+    if (isBusy) return say("The files chosen before are still being sent.");
+    isBusy = true;
+    problems.replaceChildren();
+    try {
+      const budget = coveringBudget(await claimIn(files, recordName), budgets, recordName);
+      const { heading, sendAll } = await runAt(budget);
+      say("The files go to the ", linkTo(heading), ".");
+      await sendAll(files);
+    } catch (error) {
+      if (!(error instanceof UploadError)) throw error;
+      say("Nothing was uploaded.");
+      problems.replaceChildren(...error.problems.map(problemCard));
+    } finally {
+      isBusy = false;
+    }
+  }
+
+  function say(...parts) {
+    const line = document.createElement("p");
+    line.append(...parts);
+    status.replaceChildren(line);
+  }
+}
+
+// Has `send` called with the files that are chosen or dropped in an area, which is shown.
+function onFiles(area, send) {
+  area.hidden = false;
+  const folder = area.querySelector("input[webkitdirectory]");
+  // Some phones have no folders to choose.
+  if (!("webkitdirectory" in folder)) area.querySelector(`[for=${folder.id}]`).hidden = folder.hidden = true;
+  for (const input of area.querySelectorAll("input")) {
+    input.addEventListener("change", () => {
+      const files = [...input.files].filter(isAtTop);
+      // Otherwise choosing the same folder again would change nothing.
+      input.value = "";
+      send(files);
+    });
+  }
+  area.addEventListener("dragover", (event) => {
+    event.preventDefault();
+    area.classList.add("is-dropping");
+  });
+  area.addEventListener("dragleave", () => area.classList.remove("is-dropping"));
+  area.addEventListener("drop", async (event) => {
+    event.preventDefault();
+    area.classList.remove("is-dropping");
+    send(await droppedFiles(event.dataTransfer));
+  });
+}
+
+// The ε that the training record among the files claims: in its first line, or where the run was resumed last.
+async function claimIn(files, name) {
+  const record = files.find((file) => file.name === name);
+  if (!record) {
+    throw rejection("E_ARTIFACT_MISSING", {
+      message: "Without the training record, the site doesn't know which budget the run is for.",
+      where: "the chosen files",
+      expected: name,
+      found: files.length ? files.slice(0, 10).map((file) => file.name).join(", ") : "no file",
+      next_step: "Choose the folder that `pfl train --out` wrote, or add the run below and choose its files there.",
+    });
+  }
+  const text = await record.slice(0, MAX_RECORD_BYTES).text().catch((error) => {
+    throw new UploadError([unreadable(name, error.message)], 400);
+  });
+  const [first, ...others] = text.split("\n");
+  const claims = [first, ...others.filter((line) => line.includes('"claimed_epsilon"'))].map(claimOf);
+  const claim = claims.at(-1);
+  if (!(claim >= 0)) throw rejection("E_RECORD_FORMAT", { where: name, expected: "claimed_epsilon, a number", found: "none" });
+  return claim;
+}
+
+function claimOf(line) {
+  try {
+    return JSON.parse(line).claimed_epsilon;
+  } catch {
+    return undefined;
+  }
+}
+
+// The smallest budget that covers a claim, as for `pfl submit`.
+function coveringBudget(claim, budgets, name) {
+  const covering = budgets.filter((budget) => claim <= Number(budget)).sort((one, other) => one - other);
+  if (covering.length) return covering[0];
+  throw rejection("E_RECORD_RULES", {
+    where: `${name}, claimed_epsilon`,
+    expected: `at most ${Math.max(...budgets.map(Number))}`,
+    found: String(Number(claim.toPrecision(4))),
+    next_step: "Train with more noise: see `pfl privacy noise`.",
+  });
+}
+
+function rejection(code, details) {
+  return new UploadError([problem(code, details)], 400);
+}
+
+function linkTo(heading) {
+  const link = document.createElement("a");
+  link.href = `#${heading.id}`;
+  link.textContent = heading.textContent.trim().replace(/^Run/, "run");
+  return link;
 }
 
 // The files of a place, among those that were chosen. One that answers a challenge has another name than before.

@@ -238,6 +238,15 @@ export class FileUpload {
   }
 }
 
+// Sends JSON to an address of the API. Rejects with UploadError.
+export async function post(address, body, csrf) {
+  const headers = { "Content-Type": "application/json", "X-CSRFToken": csrf };
+  const response = await fetch(address, { method: "POST", headers, body: JSON.stringify(body) }).catch(() => {
+    throw offline();
+  });
+  if (!response.ok) throw new UploadError(problemsIn(await response.text(), response.status), response.status);
+}
+
 function base64(blob) {
   return new Promise((resolve, reject) => {
     const reader = new FileReader();
