@@ -26,7 +26,14 @@ class Digits:
 
 
 class UsedOnce(Digits):
-    """A form whose code is rejected if it was used while it was valid, or after too many wrong ones."""
+    """A form whose code is rejected if it was used while it was valid, or after too many wrong ones.
+
+    The code is all that its page asks for, so its field has the focus.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["code"].widget.attrs["autofocus"] = True  # type: ignore[attr-defined]
 
     def clean_code(self) -> str:
         usage = count_attempt(context.request, self.user.email, "code")  # type: ignore[attr-defined]

@@ -115,6 +115,8 @@ class TestApp:
         page = client.post(reverse("account_login"), credentials, follow=True)
         assert "Second factor" in page.content.decode()
         assert re.search(DIGITS, page.text)
+        (field,) = re.findall(r'<input [^>]*name="code"[^>]*>', page.text)
+        assert " autofocus" in field
         for code, is_in in (("000000", False), (code_of(), True)):
             client.post(reverse("mfa_authenticate"), {"code": code})
             assert ("_auth_user_id" in client.session) == is_in

@@ -3,10 +3,11 @@
 import pytest
 from django.contrib.staticfiles import finders
 from django.test import Client
+from django.urls import reverse
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from docvqa_site.challenge.rankings import FEWEST_BYTES
-from tests.docvqa_site.factories import make_track
+from tests.docvqa_site.factories import make_track, make_user
 
 pytestmark = [pytest.mark.django_db, pytest.mark.xdist_group("browser")]
 
@@ -63,3 +64,13 @@ def test_without_scripts_no_passkey_is_offered(client: Client, browser: Browser)
     page = open_page(browser.new_context(java_script_enabled=False), client, "/account/login/")
     expect(page.get_by_role("button", name="Log in", exact=True)).to_be_visible()
     expect(page.get_by_text("Log in with a passkey")).to_be_hidden()
+
+
+def test_boxes_keep_their_size_beside_long_texts(client: Client, browser: Browser) -> None:
+    client.force_login(make_user())
+    for width in (390, 1280):
+        context = browser.new_context(viewport={"width": width, "height": 800})
+        boxes = open_page(context, client, reverse("notifications:list")).locator("input[type=checkbox]")
+        assert boxes.count() > 3
+        sizes = boxes.evaluate_all("boxes => boxes.map((box) => [box.offsetWidth, box.offsetHeight].join())")
+        assert set(sizes) == {"18,18"}
