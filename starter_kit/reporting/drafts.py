@@ -211,13 +211,13 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _each(values: Iterable[float]) -> str:
     """A number that a record states for every round: one, or from which to which it goes."""
-    match sorted(set(values)):
-        case []:
-            return "none"
-        case [only]:
-            return f"{only:.7g}"
-        case [least, *_, most]:
-            return f"from {least:.7g} to {most:.7g}, as the record states for each round"
+    different = sorted(set(values))
+    if not different:
+        return "none"
+    least, most = different[0], different[-1]
+    if least == most:
+        return f"{least:.7g}"
+    return f"from {least:.7g} to {most:.7g}, as the record states for each round"
 
 
 def _fields(values: Mapping[str, object], first: str) -> str:
@@ -249,7 +249,5 @@ FACTS: dict[str, Fact] = {
     "server's step": lambda record, _: _fields(record.run.server.model_dump(mode="json"), "rule"),
     "codec of messages": lambda record, _: record.run.codec.name,
     "private runs before this one": lambda record, _: f"{record.run.tuning.private_runs}",
-    "private data chose a setting, the round or the checkpoint": lambda record, _: _yes(
-        record.run.validation_on_private_data
-    ),
+    "a choice was made on private data": lambda record, _: _yes(record.run.validation_on_private_data),
 }
