@@ -26,7 +26,7 @@ GUIDES = [ROOT / "CONTRIBUTING.md", ROOT / "docs" / "architecture.md", ROOT / "d
 PRODUCTION = [
     *(
         ROOT / "docs" / f"{name}.md"
-        for name in ("operations", "reviews", "storage", "tracks", "trust-levels", "workers")
+        for name in ("examinations", "operations", "reviews", "storage", "tracks", "trust-levels", "workers")
     ),
     ROOT / "SECURITY.md",
     *(
