@@ -169,7 +169,7 @@ def leakage_plot(found: Sequence[Measured]) -> Plot | None:
     ends_of_one = (-0.5, 0.5) if len(bounds) == 1 else (0.0,)
     allowed = [(number + shift, bound) for number, bound in bounds for shift in ends_of_one]
     intervals = [
-        Line("interval", [(number, end) for end in figure.interval], "95% interval")
+        Line("interval", [(number, end) for end in figure.interval], "95% interval", is_interval=True)
         for number, *_, figure in points
         if figure.interval
     ]
