@@ -120,6 +120,8 @@ def test_cpu_seconds_of_a_round(folder: Path) -> None:
     for step, seconds in published.watch.seconds.items():
         print(f"    {step:<30}{seconds / REPEATS:7.2f} s  {seconds / total:5.0%}")
     print(f"not counted above, as it is done once a run: {encoding:.2f} s for tokens and page features")
+    # Else the machine has other work, and the profiler's seconds are no floor.
+    assert all(floors[name] < median[name] for name in floors)
     for name, target in PUBLISHED_TARGETS.items():
         assert reference / median[name] >= attainable(target, reference, floors[name])
     for name, (careful, target) in CAREFUL.items():
