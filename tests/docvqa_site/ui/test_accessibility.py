@@ -163,6 +163,7 @@ PAGES = {
         "/organize/runs/{run}/",
         "/organize/teams/",
         "/organize/teams/{team_id}/",
+        "/organize/teams/{team_id}/message/",
         "/organize/people/",
         "/organize/tracks/track-1/setup/data/",
         "/organize/outages/",
