@@ -81,7 +81,7 @@ def audiences_for(organizer: User) -> list[Audience]:
     """Return to whom the organizer may write: those of single tracks to the teams of these; empty for nobody."""
     if organizer.organizes_single_tracks:
         return list(OF_TRACK) if organizer.has_perm("challenge.change_track") else []
-    everyone = [audience for audience in Audience if audience is not Audience.TEAM]
+    everyone: list[Audience] = [audience for audience in Audience if audience is not Audience.TEAM]
     return everyone if organizer.has_perm("accounts.view_user") else []
 
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from uuid import UUID
 
 from django.contrib.auth.models import AnonymousUser
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, OuterRef, PositiveSmallIntegerField, Q, QuerySet, Value
 from django.db.models.functions import Coalesce
 from django.urls import reverse
 from django.utils import timezone
@@ -190,15 +190,6 @@ def closed_tracks(user: User) -> list[int]:
     return [key for tracks in found for key in tracks.values_list("pk", flat=True)]
 
 
-def counted_times(team: Team, track: Track, since: datetime, *, practice: bool = False) -> list[datetime]:
-    """Return when the submissions were made that count against the team's quota; withdrawn ones do, refunded not.
-
-    Practice submissions count for themselves.
-    """
-    counted = _counted_together(team, track, since)
-    return _times(counted.filter(refunded_at__isnull=True, practice=practice))
-
-
 def returned_times(team: Team, track: Track, now: datetime) -> list[datetime]:
     """Return when the submissions were made that were rejected, and gave their quota slots back."""
     return _times(_counted_together(team, track, now - WINDOW).filter(refunded_for=Refund.REJECTED))
@@ -241,13 +232,25 @@ def _times(submissions: QuerySet[Submission]) -> list[datetime]:
 
 
 def quota_of(team: Team, track: Track, now: datetime, *, practice: bool = False) -> Quota:
-    """Return the quota of the team, with its members' other teams, in the track: for ranks, or for practice."""
+    """Return the quota of the team, with its members' other teams, in the track: for ranks, or for practice.
+
+    Withdrawn submissions count, refunded ones don't, and practice submissions count for themselves.
+    """
+    since = now - 2 * WINDOW
+    counted = _counted_together(team, track, since).filter(refunded_at__isnull=True, practice=practice)
     if practice:
-        return quota(counted_times(team, track, now - WINDOW, practice=True), now, PRACTICE_SLOTS)
-    granted = team.extra_submissions.filter(track=track, granted_at__gt=now - 2 * WINDOW)
-    extras = [Extra(one.granted_at, one.count) for one in granted.order_by("granted_at", "pk")]
-    times = counted_times(team, track, now - (2 * WINDOW if extras else WINDOW))
-    return quota(times, now, track.slots_per_day(now), extras)
+        return quota(_times(counted), now, PRACTICE_SLOTS)
+    # In one query, as many pages ask: a submission is a row of 0 more submissions.
+    none = Value(0, PositiveSmallIntegerField())
+    given = team.extra_submissions.filter(track=track, granted_at__gt=since).order_by()
+    rows = counted.order_by().values_list("submitted_at", none)
+    found = sorted(rows.union(given.values_list("granted_at", "count"), all=True))
+    return quota(
+        [at for at, count in found if at and not count],
+        now,
+        track.slots_per_day(now),
+        [Extra(at, count) for at, count in found if at and count],
+    )
 
 
 def next_challenge(team: Team, track: Track, now: datetime) -> datetime | None:

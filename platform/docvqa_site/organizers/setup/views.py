@@ -137,7 +137,7 @@ def publish(request: UserRequest, slug: str) -> HttpResponseBase:
         messages.error(request, "The track isn't ready: see what is missing.")
         return redirect("organizers:setup", slug)
     text = f"The track [{track}]({settings.SITE_URL}{track.get_absolute_url()}) is public. {track.summary}"
-    prepared = {
+    prepared: dict[str, str | int] = {
         "audience": Audience.EVERYONE,
         "on_news": 1,
         "subject": f"New track: {track}"[:120],
