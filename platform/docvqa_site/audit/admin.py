@@ -85,12 +85,41 @@ class ReadOnlyInline(ReadOnly, admin.TabularInline[ModelT, ParentT]):
     can_delete = False
 
 
+class ByFilter(admin.SimpleListFilter):
+    """Who acted: most entries are the site's own, about the steps of evaluations."""
+
+    title = "who"
+    parameter_name = "by"
+
+    @override
+    def lookups(self, _request: HttpRequest, _model_admin: Any) -> list[tuple[str, str]]:
+        return [
+            ("people", "people"),
+            ("staff", "organizers and reviewers"),
+            ("you", "you"),
+            ("site", "the site"),
+        ]
+
+    @override
+    def queryset(self, request: HttpRequest, queryset: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
+        match self.value():
+            case "people":
+                return queryset.filter(actor__isnull=False)
+            case "staff":
+                return queryset.filter(actor__is_staff=True)
+            case "you":
+                return queryset.filter(actor=request.user.pk)
+            case "site":
+                return queryset.filter(actor__isnull=True)
+        return queryset
+
+
 @admin.register(AuditEntry)
 class AuditEntryAdmin(ReadOnlyAdmin[AuditEntry]):
     """The audit trail, newest entry first."""
 
     list_display = ["at", "sentence", "changes"]
-    list_filter = ["action", "object_type", "at"]
+    list_filter = [ByFilter, "action", "object_type", "at"]
     list_select_related = ["actor"]
     search_fields = ["action", "object_type", "object_id", "actor__email", "actor__name"]
     fields = ("at", "sentence", "changes", "actor", "action", "object_type", "object_id", "readable")

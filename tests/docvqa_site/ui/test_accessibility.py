@@ -163,6 +163,7 @@ PAGES = {
         "/organize/runs/{run}/",
         "/organize/teams/",
         "/organize/teams/{team_id}/",
+        "/organize/teams/{team_id}/message/",
         "/organize/people/",
         "/organize/tracks/track-1/setup/data/",
         "/organize/outages/",
@@ -219,7 +220,7 @@ FORMS = {
     "organizers:setup_test", "organizers:setup_publish", "organizers:setup_discard",
     "organizers:extend", "organizers:withdraw_outage", "organizers:accept_log",
     "organizers:start_file", "organizers:complete_file",
-    "organizers:answer_appeal", "organizers:withdraw_invitation",
+    "organizers:answer_appeal", "organizers:withdraw_invitation", "organizers:grant_submissions",
 }  # fmt: skip
 # Those that take more than an address: a step of logging in, a second factor of late, or a passkey.
 STEPS = {
