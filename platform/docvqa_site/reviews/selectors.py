@@ -177,7 +177,8 @@ def undecided_kinds(submissions: QuerySet[Submission], reviewer: User, due: date
     kinds = {
         ProofMark.WAITING: Q(waits_for_reviewers(), state=SubmissionState.SUBMITTED),
         ProofMark.OVERDUE: Q(published_at__lt=due),
-        ProofMark.UNASSIGNED: ~Q(pk__in=asked.values("submission")),
+        # Of contested ones, all reviewers were asked by email.
+        ProofMark.UNASSIGNED: Q(rejections=0) & ~Q(pk__in=asked.values("submission")),
         ProofMark.CONTESTED: Q(rejections__gt=0),
         ProofMark.UNSEEN: ~seen,
     }
