@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # What decides the result of a training. The rest imports data, reports, submits or judges.
 TRAINING = (
-    "starter_kit/*.py",
+    *(f"starter_kit/{module}.py" for module in ("memory", "optimizers", "plugin", "randomness")),
     *(
         f"starter_kit/{part}/**/*.py"
         for part in (
@@ -31,9 +31,11 @@ TRAINING = (
             "weights",
         )
     ),
-    "evaluator/docvqa/**/*.py",
-    "evaluator/mechanisms/**/*.py",
-    "evaluator/records/round_keys.py",
+    *(f"evaluator/{part}/**/*.py" for part in ("accounting", "docvqa", "mechanisms", "parametrizations")),
+    "evaluator/checkpoints/weight_vector.py",
+    *(f"evaluator/communication/{module}.py" for module in ("codecs", "nf4")),
+    "evaluator/folding/server_step.py",
+    *(f"evaluator/records/{module}.py" for module in ("merging", "round_keys", "server_steps")),
 )
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 # Fields of syntax trees that versions of Python fill differently, and that say nothing of what is executed.

@@ -32,7 +32,12 @@ app = typer.Typer(result_callback=write, no_args_is_help=True, add_completion=Fa
 @app.callback()
 def options(
     docs: Annotated[Path, typer.Option(help="Folder of the page and its outcomes.")] = DOCS,
-    again: Annotated[bool, typer.Option("--again", help="Keep no outcome: run everything again.")] = False,
+    again: Annotated[
+        bool,
+        typer.Option(
+            "--again", help="Keep no outcome, or of trained rows only those that the present code made."
+        ),
+    ] = False,
     page_only: Annotated[
         bool, typer.Option("--page-only", help="Run nothing: write the page of the outcomes there are.")
     ] = False,

@@ -27,10 +27,11 @@ def covered_sha256(patterns: Iterable[str], config: str, changes: Sequence[str] 
     modules = [kind.__module__ for kind in type(settings).__mro__]
     files = [f"{name.replace('.', '/')}.py" for name in modules if name.startswith(METHODS)]
     more = settings.model_dump_json(exclude={"seed", "compute"})
-    return code_sha256([*patterns, *files], more, read=_without_sentences)
+    return code_sha256([*patterns, *files], more, read=read_without_sentences)
 
 
-def _without_sentences(file: Path) -> str:
+def read_without_sentences(file: Path) -> str:
+    """Return the source of a file with nothing in place of each sentence."""
     return without_sentences(file.read_text(encoding="utf-8"))
 
 

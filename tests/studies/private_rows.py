@@ -24,6 +24,7 @@ from tests.studies.reproduction.experiment import (
     RunKey,
     TrainedRow,
     key_of,
+    made_here,
     made_with,
     score_of,
 )
@@ -215,11 +216,12 @@ class PrivateRows:
         for tested in self._completed(self._tests(trials), earlier.tested, self._tested):
             yield Results(base=base, task=self._task, trials=trials, tested=tested)
 
-    def forget(self, earlier: Results | None = None) -> None:
-        """Delete the runs of all trials and tests, and keep no outcome: all are trained again."""
-        for row, _ in self._trials():
-            for seed in (TUNING_SEED, *self._seeds):
-                self._experiment.delete_run(row, seed)
+    def forget(self, earlier: Results | None) -> Results | None:
+        """Keep the outcomes that were made as they would be now."""
+        if earlier is None:
+            return None
+        kept = {"trials": made_here(earlier.trials), "tested": made_here(earlier.tested)}
+        return earlier.model_copy(update=kept)
 
     def _completed(
         self,

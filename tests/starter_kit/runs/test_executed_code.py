@@ -1,5 +1,6 @@
 """One identity of code: what Python executes counts, and nothing else."""
 
+import ast
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from starter_kit.runs.executed_code import ROOT, code_sha256, executed
+from starter_kit.runs.executed_code import ROOT, TRAINING, code_sha256, executed
 
 SOURCE = '''"""Clip updates."""
 
@@ -96,11 +97,56 @@ def test_a_comment_and_code_that_trains_nothing_leave_it(copy: Path, file: str, 
         ("starter_kit/dp/noise.py", "mul_(std)", "mul_(std * 0.5)"),
         ("starter_kit/dp/sampling.py", "return ", "return None and "),
         ("evaluator/docvqa/dataset.py", "\n\n\n", "\n\n\nprint(1)\n"),
+        ("evaluator/parametrizations/lora.py", "alpha / rank", "2 * alpha / rank"),
     ],
 )
 def test_another_clip_noise_or_sample_is_another_trainer(copy: Path, file: str, old: str, new: str) -> None:
     with changed(copy, file, old, new):
         assert code_sha256(root=copy) != code_sha256()
+
+
+# Of what training imports, what only reads, writes, judges, confines or reports.
+NEVER_TRAINS = (
+    "evaluator/__init__.py",
+    *(
+        f"evaluator/{part}/**/*.py"
+        for part in ("checkpoints", "errors", "folding", "messages", "records", "sandbox")
+    ),
+    *(f"evaluator/communication/{module}.py" for module in ("__init__", "log", "plausibility")),
+    "evaluator/scoring/metrics.py",
+    *(f"starter_kit/data/{module}.py" for module in ("folders", "page_file", "summary")),
+    *(f"starter_kit/{part}/**/*.py" for part in ("reporting", "site")),
+    *(f"starter_kit/{module}.py" for module in ("__init__", "console", "disk", "extras", "own_files")),
+)
+
+
+def imported(start: str) -> set[str]:
+    """The files of this project that a module imports, directly or not, and its own."""
+    found: set[str] = set()
+    waiting = [start]
+    while waiting:
+        module = waiting.pop()
+        path = Path(*module.split("."))
+        files = [file for file in (path.with_suffix(".py"), path / "__init__.py") if (ROOT / file).is_file()]
+        if not files or files[0].as_posix() in found:
+            continue
+        found.add(files[0].as_posix())
+        for node in ast.walk(ast.parse((ROOT / files[0]).read_text(encoding="utf-8"))):
+            match node:
+                case ast.Import(names=names):
+                    waiting += [each.name for each in names]
+                case ast.ImportFrom(module=str(parent), names=names):
+                    waiting += [parent, *(f"{parent}.{each.name}" for each in names)]
+    return found
+
+
+def test_whatever_training_imports_counts_unless_it_is_known_to_train_nothing() -> None:
+    def matching(patterns: tuple[str, ...]) -> set[str]:
+        return {path.relative_to(ROOT).as_posix() for one in patterns for path in ROOT.glob(one)}
+
+    used = imported("starter_kit.runs.training")
+    assert "evaluator/parametrizations/known.py" in used
+    assert used - matching(TRAINING) - matching(NEVER_TRAINS) == set()
 
 
 def test_settings_count() -> None:

@@ -25,7 +25,14 @@ from starter_kit.reporting.plots import LIGHT, theme_style
 from starter_kit.weights import tiny_vt5
 from tests.studies.markdown import table_row
 from tests.studies.reproduction.claims import BY_NAME
-from tests.studies.reproduction.experiment import TASK, Experiment, TrainedRow, made_with, score_of
+from tests.studies.reproduction.experiment import (
+    TASK,
+    Experiment,
+    TrainedRow,
+    made_here,
+    made_with,
+    score_of,
+)
 from tests.studies.reproduction.rows import EPSILONS, Row
 from tests.studies.study import completed
 from tests.studies.tiny_vt5.origin import Origin, read_origin
@@ -140,9 +147,9 @@ class Convergence:
         for found in completed(self._wanted, kept, self._measured):
             yield Curves(base=base, task=self._task, curves=found)
 
-    def forget(self, earlier: Curves | None = None) -> None:
-        """Delete the runs of all rows and seeds, and keep no curve: all are trained again."""
-        self._experiment.forget()
+    def forget(self, earlier: Curves | None) -> Curves | None:
+        """Keep the curves that were made as they would be now."""
+        return earlier.model_copy(update={"curves": made_here(earlier.curves)}) if earlier else None
 
     def _measured(self, wanted: tuple[Row, int]) -> Curve:
         row, seed = wanted

@@ -1,18 +1,19 @@
 """Every row of the reproduction, trained by the kit's own methods and scored on the test split by the evaluator.
 
 Only what is missing is trained: an outcome that was counted before is kept while its row's settings, the task and the
-base are the same, and so is a run that is complete in the experiment's folder. A run that was interrupted starts again,
-because a private one that resumed would have spent part of its budget on the round that it lost.
+base are the same, or with `--again`, if the present code made it. A complete run in the experiment's folder is kept
+while all of these are the same. A run that was interrupted starts again, because a private one that resumed would have
+spent part of its budget on the round that it lost.
 """
 
 import hashlib
 import platform
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import torch
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -25,6 +26,7 @@ from starter_kit.console import log
 from starter_kit.data.forms import FormSettings, generate
 from starter_kit.evaluation.scores import score_checkpoint
 from starter_kit.reporting.metrics import SUMMARY, read_summary
+from starter_kit.runs.executed_code import TRAINING, code_sha256
 from starter_kit.runs.folder import RunFolder
 from starter_kit.runs.progress import Watcher
 from starter_kit.runs.results import keep_scores
@@ -32,6 +34,7 @@ from starter_kit.runs.training import train
 from starter_kit.settings.configuration import load_settings
 from starter_kit.site.credentials import Credentials
 from starter_kit.weights import tiny_vt5
+from tests.studies.covered_code import read_without_sentences
 from tests.studies.reproduction.rows import ROWS, Outcome, Row
 from tests.studies.study import completed
 from tests.studies.tiny_vt5.origin import Origin, read_origin
@@ -41,6 +44,8 @@ RunKey = tuple[str, int, str]  # of an outcome: its row, its seed and the hash o
 TRACK = "reproduction"
 # Of the published figures.
 TASK = FormSettings(providers=1_000, valid_forms=200, test_forms=600)
+# What decides an outcome: the data, the training and the scores.
+CODE = (*TRAINING, "starter_kit/data/forms/*.py", "evaluator/scoring/*.py")
 
 
 def key_of(outcome: Outcome) -> RunKey:
@@ -55,8 +60,14 @@ def task_key(task: FormSettings, seed: int) -> str:
 
 
 def made_with() -> str:
-    """Return what trains here: the versions of kit and torch, and the machine."""
-    return f"kit {evaluator_version()}, torch {torch.__version__}, {machine()}"
+    """Return what trains here: the versions of kit and torch, the machine, and the code's hash."""
+    return f"kit {evaluator_version()}, torch {torch.__version__}, {machine()}, code {code()[:8]}"
+
+
+@cache
+def code() -> str:
+    """Return the hash of the code, as it was when it was first asked for: files may change while it runs."""
+    return code_sha256(CODE, read=read_without_sentences)
 
 
 def machine() -> str:
@@ -83,6 +94,17 @@ class Results(BaseModel):
         """Return the outcomes that still count for `base` and `task`."""
         same = (self.base, self.task) == (base, task)
         return {key_of(outcome): outcome for outcome in self.outcomes if same}
+
+
+class MadeOutcome(Protocol):
+    """An outcome that says what made it."""
+
+    @property
+    def made_with(self) -> str:
+        """See `made_with`."""
+
+
+SomeOutcome = TypeVar("SomeOutcome", bound=MadeOutcome)
 
 
 class Part(Protocol):
@@ -123,6 +145,7 @@ class Experiment:
         self._wanted += [(part, 1) for part in once]
         self._task = task
         self._say = say
+        code()
 
     def run(self, earlier: Results | None = None) -> Iterator[Results]:
         """Yield the outcomes of all parts and seeds: the `earlier` ones that still count, and new ones of the rest."""
@@ -137,15 +160,11 @@ class Experiment:
         for found in completed(self._wanted, kept, self._measured):
             yield Results(base=base, task=self._task, outcomes=list(chain.from_iterable(found)))
 
-    def forget(self, earlier: Results | None = None) -> None:
-        """Delete the runs of all parts and seeds, and keep no outcome: all are trained again."""
-        for part, seed in self._wanted:
-            for row in part.rows:
-                self.delete_run(row, seed)
-
-    def delete_run(self, row: Row, seed: int) -> None:
-        """Delete the run's folder, where it is there."""
-        shutil.rmtree(self._run_folder(row, seed), ignore_errors=True)
+    def forget(self, earlier: Results | None) -> Results | None:
+        """Keep the outcomes that were made as they would be now."""
+        if earlier is None:
+            return None
+        return earlier.model_copy(update={"outcomes": made_here(earlier.outcomes)})
 
     def _measured(self, wanted: tuple[Part, int]) -> list[Outcome]:
         part, seed = wanted
@@ -164,14 +183,15 @@ class Experiment:
         return folder
 
     def run_folder(self, row: Row, seed: int) -> Path:
-        """Return the run's folder, named after its settings, task and base; trained where it isn't there."""
+        """Return the run's folder, named after its settings, task, base and code; trained where it isn't there."""
         out = self._run_folder(row, seed)
         if not out.exists():
             self._train(row, seed, self.data(seed), out)
         return out
 
     def _run_folder(self, row: Row, seed: int) -> Path:
-        made_of = (row.settings_sha256[:8], task_key(self._task, seed), tiny_vt5.digests()[WEIGHTS][:8])
+        base = tiny_vt5.digests()[WEIGHTS]
+        made_of = (row.settings_sha256[:8], task_key(self._task, seed), base[:8], code()[:8])
         return self._folder / "-".join((row.name, str(seed), *made_of))
 
     def _train(self, row: Row, seed: int, data: Path, out: Path) -> None:
@@ -184,6 +204,11 @@ class Experiment:
             credentials=lambda: Credentials(Ed25519PrivateKey.generate(), None),
             watcher=Watcher(),
         )
+
+
+def made_here(outcomes: Sequence[SomeOutcome]) -> list[SomeOutcome]:
+    """Return those that the same code, versions and kind of machine made as are here."""
+    return [outcome for outcome in outcomes if outcome.made_with == made_with()]
 
 
 def _keys(part: Part, seed: int) -> list[RunKey]:

@@ -86,12 +86,25 @@ def test_runs_and_data_of_another_task_are_not_taken_for_those_of_this_one(tmp_p
     assert first.run_folder(SOME[0], 1) != second.run_folder(SOME[0], 1)
 
 
-def test_what_is_forgotten_is_trained_again(tmp_path: Path) -> None:
-    one = experiment(tmp_path, SOME[:1], [])
-    before = last(one.run())
-    one.forget()
-    assert not [*tmp_path.glob("*/model.safetensors")]
-    assert last(one.run()) == before
+def test_what_other_code_made_is_trained_again_and_nothing_else(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    earlier = run(folder, [])
+    first, second = SOME[:2]
+    one = experiment(tmp_path, [first, second], [])
+    before = one.run_folder(first, 1)
+    by_others = [
+        outcome.model_copy(update={"made_with": "kit 0.0.9"}) if outcome.row == first.name else outcome
+        for outcome in earlier.outcomes
+    ]
+    said: list[str] = []
+    kept = one.forget(earlier.model_copy(update={"outcomes": by_others}))
+    again = last(experiment(tmp_path, [first, second], said).run(kept))
+    assert [line.split(":")[0] for line in said] == [f"seed 1, {first.title}"]
+    assert again.outcomes == earlier.outcomes[:2]
+    # Nor is a run of other code scored in place of one that is to be trained.
+    monkeypatch.setattr("tests.studies.reproduction.experiment.code", lambda: "0" * 64)
+    assert one.run_folder(first, 1) != before
 
 
 def test_results_survive_being_written_down(folder: Path) -> None:

@@ -141,8 +141,7 @@ class LeakageExperiment:
         )
 
     def forget(self, earlier: LeakageResults | None = None) -> None:
-        """Delete the models, the attacks on them, and what was measured."""
-        self._runs.forget()
+        """Delete the attacks and what was measured; models of the present code are kept."""
         shutil.rmtree(self._kept, ignore_errors=True)
 
     def _coverage(self, kept: list[Coverage]) -> list[Coverage]:
