@@ -3,7 +3,7 @@
     python -m tests.proofs renew docs/proofs/<method>.md
 
 pins a proof to what the files execute, so that a comment or a message doesn't make it stale. Do so after reading it
-against them: docs/proofs/README.md.
+against them: docs/kit-proofs.md.
 """
 
 import re
@@ -26,7 +26,7 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class FrontMatter(BaseModel):
-    """What a proof speaks of: see docs/proofs/README.md."""
+    """What a proof speaks of: see docs/kit-proofs.md."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

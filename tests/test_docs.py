@@ -26,7 +26,7 @@ GUIDES = [ROOT / "CONTRIBUTING.md", ROOT / "docs" / "architecture.md", ROOT / "d
 PRODUCTION = [
     *(
         ROOT / "docs" / f"{name}.md"
-        for name in ("operations", "reviews", "storage", "tracks", "trust-levels", "workers")
+        for name in ("examinations", "operations", "reviews", "storage", "tracks", "trust-levels", "workers")
     ),
     ROOT / "SECURITY.md",
     *(
@@ -119,7 +119,7 @@ def test_files_that_a_guide_names_exist(page: Path) -> None:
 
 def test_examples_of_the_privacy_page_print_what_it_shows() -> None:
     examples = re.findall(
-        r"^    \$ pfl (privacy .*)\n((?:    [^$\n].*\n)+)", (ROOT / "docs/privacy.md").read_text(), re.M
+        r"^\$ pfl (privacy .*)\n((?:[^$`\n].*\n)+)", (ROOT / "docs/privacy.md").read_text(), re.M
     )
     assert len(examples) == 4
     for command, shown in examples:

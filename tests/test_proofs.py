@@ -24,7 +24,7 @@ proof = pytest.mark.parametrize("path", PROOFS, ids=lambda path: path.stem)
 def test_a_current_proof_was_read_against_the_files_as_they_are(path: Path) -> None:
     front, _ = read_proof(path.read_text())
     assert front.status == "stale" or moved(front, root=ROOT) == [], (
-        "read the proof against these files, then renew it or mark it stale: docs/proofs/README.md"
+        "read the proof against these files, then renew it or mark it stale: docs/kit-proofs.md"
     )
 
 

@@ -7,12 +7,14 @@ most (`uploads.views`), and a network seven of eight (`docvqa_site.in_flight`). 
 GUNICORN_CMD_ARGS win over those here.
 """
 
+import gc
 import os
 import select
 import socket
 import struct
 import time
 
+from django.urls import get_resolver
 from gunicorn.http.unreader import SocketUnreader
 
 from docvqa_site.uploads.unfinished_file import CHUNK_BYTES
@@ -59,3 +61,14 @@ def _receive_in_time(self: SocketUnreader, size_hint: int | None = None) -> byte
 
 
 SocketUnreader.chunk = _receive_in_time
+
+
+def post_worker_init(_worker: object) -> None:
+    """Leave what a process has loaded out of its garbage collections.
+
+    It stays to the end, and to look through it takes a request in every few dozen a tenth of a second.
+    """
+    # The first request would load the rest of it.
+    get_resolver().url_patterns  # noqa: B018
+    gc.collect()
+    gc.freeze()

@@ -129,11 +129,12 @@ def _commit() -> str:
 
 
 def _processor() -> str:
+    """The processor's name, with family and model, as a cloud gives generations of processors one name."""
     try:
-        (name, *_) = re.findall(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
-    except (OSError, ValueError):
+        facts = dict(re.findall(r"(\S.*?)\s*: (.*)", Path("/proc/cpuinfo").read_text()))
+        return f"{facts['model name']} (family {facts['cpu family']}, model {facts['model']})"
+    except (OSError, KeyError):
         return platform.machine()
-    return str(name)
 
 
 def _accelerator() -> str:

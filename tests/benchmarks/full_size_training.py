@@ -8,12 +8,11 @@ import json
 import re
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import torch
-from torch.profiler import ProfilerActivity, profile
 
 from starter_kit.dp.keystream import Keystream
 from starter_kit.dp.noise import with_gaussian_noise
@@ -27,13 +26,10 @@ from starter_kit.runs.setup import RunSetup
 from starter_kit.runs.training import in_process
 from starter_kit.settings.configuration import load_settings
 from starter_kit.settings.run_settings import LocalTrainingSettings
+from tests.benchmarks.floors import beside_products, operation_seconds
 from tests.studies.rehearsal.inputs import CLIENTS, PROVIDERS, Shape, make_base, make_data
 
 SHAPE = Shape(clients=2, providers=4, pages=8, questions=20)
-# The operations that are matrix products.
-PRODUCTS = re.compile(
-    r"aten::(mm|bmm|addmm|baddbmm_?)|mkldnn::_linear_pointwise|aten::_scaled_dot_product\w*"
-)
 
 
 def make_inputs(folder: Path, *, tiny: bool = False) -> None:
@@ -51,23 +47,18 @@ def products(folder: Path, batch: int) -> dict[str, object]:
     learner, local = _learner(setup, range(2 * batch))
     learner.train(setup.model.start, [0], local, setup.stream)
     one, two = (
-        _seconds(partial(learner.train, setup.model.start, range(steps * batch), local, setup.stream))
+        operation_seconds(
+            partial(learner.train, setup.model.start, range(steps * batch), local, setup.stream)
+        )
         for steps in (1, 2)
     )
     seconds = {name: each - one.get(name, 0.0) for name, each in two.items()}
-    others = {name: each for name, each in seconds.items() if not PRODUCTS.fullmatch(name)}
+    others = beside_products(seconds)
     return {
         "step_s": sum(seconds.values()),
         "products_s": sum(seconds.values()) - sum(others.values()),
-        "others_s": dict(sorted(others.items(), key=lambda item: -item[1])[:8]),
+        "others_s": dict(list(others.items())[:8]),
     }
-
-
-def _seconds(work: Callable[[], object]) -> dict[str, float]:
-    """Return the seconds of each operation of some work."""
-    with profile(activities=[ProfilerActivity.CPU]) as profiled:
-        work()
-    return {event.key: event.self_cpu_time_total / 1e6 for event in profiled.key_averages()}
 
 
 def dp(folder: Path, batch: int) -> dict[str, object]:

@@ -2,7 +2,10 @@
 
 import io
 import json
+import os
 import socket
+import subprocess
+import sys
 import time
 from urllib.parse import urlsplit
 from wsgiref.util import setup_testing_defaults
@@ -59,6 +62,23 @@ def received(connection):
         count += len(chunk)
     connection.close()
     return count
+
+
+LOADED = """
+import gc, sys
+from docvqa_site import web_server, wsgi
+web_server.post_worker_init(None)
+gc.collect()
+print("docvqa_site.urls" in sys.modules, gc.get_freeze_count() > 10 * len(gc.get_objects()))
+"""
+
+
+def test_garbage_collections_of_a_request_leave_out_what_the_process_has_loaded():
+    environment = os.environ | {"DJANGO_SETTINGS_MODULE": "docvqa_site.settings"}
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["True", "True"]
 
 
 def test_slow_downloads_longer_than_the_time_limit_hold_up_nobody(stack):

@@ -78,7 +78,7 @@ def organizer(site: Stack) -> requests.Session:
 
 @pytest.fixture
 def machine(site: Stack, trained: Path) -> Iterator[None]:
-    """A machine that takes examinations, as docs/trust-levels.md starts it."""
+    """A machine that takes examinations, as docs/examinations.md starts it."""
     environment = {
         **site.environment,
         "PFL_EXAMINATION_DATA": str(trained / "data" / "public"),

@@ -134,6 +134,13 @@ DOCUMENTS_PAPER = Paper(
     arxiv="2302.05658",
 )
 
+# By what they are about.
+PAPERS = {
+    "The data set": DATA_PAPER,
+    "The documents of the data set": DOCUMENTS_PAPER,
+    "The competition": COMPETITION_PAPER,
+}
+
 
 def bibtex(address: str, year: int) -> str:
     """Return the BibTeX entry of the benchmark; braces keep the capitals of its names."""

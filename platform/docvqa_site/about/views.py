@@ -6,7 +6,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from docvqa_site.about.citations import COMPETITION_PAPER, DATA_PAPER, DOCUMENTS_PAPER, bibtex, in_words
+from docvqa_site.about.citations import PAPERS, bibtex, in_words
 from docvqa_site.accounts.sign_in import offered_providers
 from docvqa_site.periods import ERASURE_DAYS, PERIODS
 
@@ -22,11 +22,7 @@ def cite(request: HttpRequest) -> HttpResponse:
     """Show how to cite the data set, the competition, this benchmark and its results."""
     year = timezone.now().year
     context = {
-        "papers": [
-            ("The data set", DATA_PAPER),
-            ("The documents of the data set", DOCUMENTS_PAPER),
-            ("The competition", COMPETITION_PAPER),
-        ],
+        "papers": PAPERS,
         "organizers": settings.ORGANIZERS,
         "bibtex": bibtex(settings.SITE_URL, year),
         "in_words": in_words(settings.SITE_URL, year),

@@ -164,11 +164,12 @@ def recomputed(found: Epsilon | None) -> SafeString:
     """Return ε by one accountant and rule, marked where it is the one that ranks."""
     if found is None:
         return SafeString(MISSING)
-    if not found.decides:
-        return markup("{}", epsilon(found.epsilon))
-    return markup(
-        '<strong>{}<span class="visually-hidden"> used for ranking</span></strong>', epsilon(found.epsilon)
-    )
+    return deciding_epsilon(found.epsilon) if found.decides else markup("{}", epsilon(found.epsilon))
+
+
+def deciding_epsilon(value: float | None) -> SafeString:
+    """Return the ε that ranks, marked among others."""
+    return markup('<strong>{}<span class="visually-hidden"> used for ranking</span></strong>', epsilon(value))
 
 
 def joint_epsilon(results: RunResults) -> SafeString:

@@ -1,6 +1,6 @@
 """A column of results: its value in data, and how a head and a cell show it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Flag, auto
 from html import escape
@@ -94,6 +94,7 @@ class Column:
         link: Where the head leads to; by default to its term in the glossary, if it is one.
         sort: The order of a board by this column; None if there is none.
         difference: What a comparison says of two rows; empty where there is nothing to say.
+        quantity: What its number measures, if columns of the same may repeat each other; empty for any other column.
     """
 
     key: str
@@ -112,6 +113,7 @@ class Column:
     link: str = ""
     sort: Sort | None = None
     difference: Callable[[Row, Row], str] = lambda *_: ""
+    quantity: str = ""
 
     def head(self, order: "Order | None" = None) -> SafeString:
         """Return the head as HTML; on a board, in this order, it leads to the order by this column, if there is one."""
@@ -120,8 +122,15 @@ class Column:
             title, state = order.head(self.sort, name)
         elif self.link:
             title = f'<a class="term" href="{self.link}">{name}</a>'
-        # Named apart from its content: on a phone, where heads aren't seen, their links are hidden from everybody.
+        # Named apart from its content, since a screen reader repeats the name with every cell.
         return SafeString(f'<th scope="col" class="{self.css}" aria-label="{name}"{state}>{title}</th>')
+
+    def repeats(self, other: "Column", rows: Sequence[Row]) -> bool:
+        """Whether it has the numbers of another column in all of these rows, and has any."""
+        if not self.quantity or self.quantity != other.quantity:
+            return False
+        values = [self.value(row) for row in rows]
+        return any(value is not None for value in values) and values == [other.value(row) for row in rows]
 
     @property
     def term(self) -> SafeString:

@@ -57,7 +57,17 @@ def _bytes(key: str, title: str, meaning: str, **more: Any) -> Column:
     def difference(one: Row, other: Row) -> str:
         return bytes_in_words(getattr(one.entry.results, key), getattr(other.entry.results, key))
 
-    return _result(key, title, meaning, text=text, cell=cell, css="num", difference=difference, **more)
+    return _result(
+        key,
+        title,
+        meaning,
+        text=text,
+        cell=cell,
+        css="num",
+        difference=difference,
+        quantity="bytes",
+        **more,
+    )
 
 
 def _verified(results: RunResults) -> str:
@@ -82,7 +92,16 @@ def _epsilon(key: str, title: str, meaning: str, **more: Any) -> Column:
     def cell(row: Row) -> str:
         return epsilon(getattr(row.entry.results, key))
 
-    return _result(key, title, meaning, text=text, css="num", applies=_accounted, **{"cell": cell, **more})
+    return _result(
+        key,
+        title,
+        meaning,
+        text=text,
+        css="num",
+        applies=_accounted,
+        quantity="epsilon",
+        **{"cell": cell, **more},
+    )
 
 
 def _recomputed(column: EpsilonColumn) -> Column:
@@ -109,6 +128,7 @@ def _recomputed(column: EpsilonColumn) -> Column:
         cell=lambda row: cells.recomputed(column.of(row.entry.results)),
         applies=_accounted,
         css="num",
+        quantity="epsilon",
     )
 
 

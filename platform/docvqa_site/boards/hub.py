@@ -33,15 +33,16 @@ def eval_results(_: HttpRequest, submission_id: UUID) -> HttpResponse:
 
 def _entry(submission: Submission, run: Run) -> dict[str, object]:
     budget = at_budget(run.budget, "-epsilon-{}", plain)
-    epsilon = "" if run.results.epsilon is None else f", recomputed ε = {run.results.epsilon}"
+    results = run.results
+    epsilon = "" if results.epsilon is None else f", recomputed ε = {results.epsilon}"
     status = verdict_on(submission).status_of(shortfall(run))
     return {
         "dataset": {"id": settings.HUB_DATASET, "task_id": f"{submission.track.slug}{budget}"},
-        "value": float(cut(run.results.anls or 0.0)),
+        "value": float(cut(results.anls or 0.0)),
         "date": f"{run.scored_at:%Y-%m-%d}",
         "source": {
             "url": settings.SITE_URL + submission.get_absolute_url(),
             "name": "PFL-DocVQA benchmark",
         },
-        "notes": f"ANLS, {status}{epsilon}, {run.results.bytes_total} bytes of communication",
+        "notes": f"ANLS, {status}{epsilon}, {results.bytes_total} bytes of communication ({results.counting_label})",
     }

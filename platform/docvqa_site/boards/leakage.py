@@ -25,6 +25,7 @@ FIGURES = {
     "tpr_at_1_percent": ("TPR at 1% FPR", "true-positive rate {} at a false-positive rate of 1%", 0.01),
     "tpr_at_10_percent": ("TPR at 10% FPR", "true-positive rate {} at a false-positive rate of 10%", 0.1),
 }
+AUC_TEXT = "{:.2f}".format
 BELOW = ' <div class="muted small">{}</div>'
 ABOVE = '<div><span class="badge badge-flagged">above maximum</span></div>'
 
@@ -94,7 +95,7 @@ class Measured:
     def auc(self) -> SafeString:
         """The AUC with its interval."""
         interval = self.leakage.auc_interval
-        below = markup(BELOW, _range(interval, "{:.2f}".format)) if interval else SafeString("")
+        below = markup(BELOW, _range(interval, AUC_TEXT)) if interval else SafeString("")
         return markup("{}{}", cells.leakage(self.leakage), below)
 
 
@@ -125,7 +126,9 @@ def measured(runs: Iterable[Run]) -> list[Measured]:
 
 
 def stated(runs: Iterable[Run]) -> list[tuple[str, str]]:
-    """Return the budget of each run with a measured leakage, and in words what was found and the most that ε allows."""
+    """Return the budget of each run with a measured leakage, and in sentences what was found, how surely, and the most
+    that ε allows.
+    """
     return [
         (at_budget(run.budget, "{}") or "Result", _in_words(leakage, _figures(run, leakage)))
         for run in runs
@@ -134,12 +137,21 @@ def stated(runs: Iterable[Run]) -> list[tuple[str, str]]:
 
 
 def _in_words(leakage: Leakage, figures: Sequence[Figure]) -> str:
-    found = f"AUC {leakage_text(leakage)}"
+    least = "" if leakage.least_auc is None else f"{leakage.least_auc:.2f}"
     if leakage.auc is None:
-        least = "" if leakage.least_auc is None else f": AUC below {leakage.least_auc:.2f}"
-        found = f"no significant leakage (n.s.){least}"
+        found = f"No significant leakage (n.s.){least and f': AUC below {least}'}"
+        note = ""
+    else:
+        found = f"AUC {leakage_text(leakage)}"
+        if leakage.auc_interval:
+            found += f" (95% interval {_range(leakage.auc_interval, AUC_TEXT)})"
+        note = least and f"; an AUC of at least {least} is significant"
     limits = [figure.limit.format(figure.bound_text) for figure in figures if figure.bound_text]
-    return f"{found}. Upper bounds for any attack at this ε: {'; '.join(limits)}" if limits else found
+    sentences = [
+        f"{found}, measured on {leakage.providers} providers{note}",
+        f"Upper bounds for any attack at this ε: {'; '.join(limits)}" if limits else "",
+    ]
+    return " ".join(f"{sentence}." for sentence in sentences if sentence)
 
 
 def verdict(found: Sequence[Measured]) -> LeakageVerdict:
@@ -169,7 +181,7 @@ def leakage_plot(found: Sequence[Measured]) -> Plot | None:
     ends_of_one = (-0.5, 0.5) if len(bounds) == 1 else (0.0,)
     allowed = [(number + shift, bound) for number, bound in bounds for shift in ends_of_one]
     intervals = [
-        Line("interval", [(number, end) for end in figure.interval], "95% interval")
+        Line("interval", [(number, end) for end in figure.interval], "95% interval", is_interval=True)
         for number, *_, figure in points
         if figure.interval
     ]

@@ -25,8 +25,10 @@ from docvqa_site.ui.templatetags.ui import readable_bytes
 from evaluator.messages.results import MOST_DECIMALS
 from evaluator.scoring.metrics import cut
 
-# A mark's name is written beside it where it has room to the right.
+# A mark's name is written beside it where it has room. Of the methods with a line of their own, the first are named.
 NAMED = 6
+# Of the marks in the plot of bytes: more names than these would hide the lines.
+MOST_NAMES = 12
 NAME_CHARACTERS = 22
 TIME_TICKS = 4
 MINUTE_S, DAY_S = 60, 24 * 3600
@@ -42,6 +44,8 @@ KINDS = {
     OUT[0]: OUT[1],
 }
 ON_FRONT = ("front", "front-baseline")
+# Which marks have their names written first, where not all have room; those that aren't here have none.
+NAMED_FIRST = ("front", "front-baseline", "baseline", "other")
 # What a mark of each kind becomes if its run is a baseline.
 OF_BASELINES = {"front": "front-baseline", "other": "baseline"}
 REVIEWED = [("verified", ResultStatus.VERIFIED.label), ("hollow", ResultStatus.PROVISIONAL.label)]
@@ -134,6 +138,7 @@ def withheld_marks(
 
 def bytes_plot(runs: Sequence[PlottedRun], threshold: float | None) -> Plot:
     """Return the plot of bytes against ANLS; `runs` of the kind front are its stepped front, fewest bytes first."""
+    named = _named(runs)
     levels = [] if threshold is None else [threshold]
     front = [(run.bytes_total, run.anls) for run in runs if run.kind in ON_FRONT]
     return Plot(
@@ -156,7 +161,7 @@ def bytes_plot(runs: Sequence[PlottedRun], threshold: float | None) -> Plot:
                 run.kind,
                 run.label if run.withheld else f"{run.label}, {KINDS[run.kind]}",
                 run.url,
-                _name(run, number),
+                _short(run.method) if number in named else "",
             )
             for number, run in enumerate(runs)
         ],
@@ -395,7 +400,9 @@ def _times_with_rank(records: Sequence[RankRecord], last: date) -> list[list[Poi
 def _whiskers(intervals: Iterable[tuple[float, tuple[float, float] | None]]) -> list[Line]:
     """Return a line from end to end of each interval, each after its place across."""
     known = [(x, interval) for x, interval in intervals if interval]
-    return [Line("whisker", [(x, low), (x, high)], "95% interval") for x, (low, high) in known]
+    return [
+        Line("whisker", [(x, low), (x, high)], "95% interval", is_interval=True) for x, (low, high) in known
+    ]
 
 
 def _ends(intervals: Iterable[tuple[float, float] | None]) -> list[float]:
@@ -429,9 +436,10 @@ def _bytes_text(size: float) -> str:
     return f"{float(number):g} {unit}"
 
 
-def _name(run: PlottedRun, number: int) -> str:
-    is_named = run.kind == "baseline" or (run.kind == "front" and number < NAMED)
-    return _short(run.method) if is_named else ""
+def _named(runs: Sequence[PlottedRun]) -> set[int]:
+    """Return the numbers of the runs whose names are written beside their marks."""
+    numbers = [number for number, run in enumerate(runs) if run.kind in NAMED_FIRST]
+    return set(sorted(numbers, key=lambda number: NAMED_FIRST.index(runs[number].kind))[:MOST_NAMES])
 
 
 def _short(method: str) -> str:

@@ -1,7 +1,7 @@
 """The columns of one view of a track, as the table that a page shows."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from django.utils.safestring import SafeString
 
@@ -19,17 +19,38 @@ ON_TRACK_PAGE = {
     "leakage": replace(LEAKAGE, link="#leakage"),
 }
 
+# Beside ε by other rules and accountants.
+WITH_MORE = {"epsilon": replace(EPSILON, cell=lambda row: cells.deciding_epsilon(row.entry.results.epsilon))}
 # Where joint ε has no column of its own.
 WITHOUT_MORE = {"epsilon": replace(EPSILON, cell=lambda row: cells.epsilon_with_joint(row.entry.results))}
 
 
 @dataclass(frozen=True)
 class Table:
-    """The columns of one view of a track, with their heads and rows as HTML."""
+    """The columns of one view of a track, with their heads and rows as HTML.
+
+    Attributes:
+        left_out: The columns that repeat another one in every row, by the title of that one.
+    """
 
     track: Track
     columns: Sequence[Column]
     order: Order | None = None
+    left_out: Mapping[str, Sequence[Column]] = field(default_factory=dict)
+
+    def without_repeats(self, rows: Sequence[Row]) -> "Table":
+        """Return the table of these rows without those of its further columns that repeat an earlier one."""
+        kept: list[Column] = []
+        left_out: dict[str, list[Column]] = {}
+        for column in self.columns:
+            earlier = None
+            if Shown.MORE in column.shown:
+                earlier = next((other for other in kept if column.repeats(other, rows)), None)
+            if earlier is None:
+                kept.append(column)
+            else:
+                left_out.setdefault(earlier.title, []).append(column)
+        return replace(self, columns=kept, left_out=left_out)
 
     @property
     def heads(self) -> list[SafeString]:
@@ -71,6 +92,6 @@ def board_table(
     """
     where = Shown.BOARD | Shown.MORE if more else Shown.BOARD
     found = columns_of(track, where, () if trust else ("trust_level",))
-    other = (ON_TRACK_PAGE if picks else {}) | ({} if more else WITHOUT_MORE)
+    other = (ON_TRACK_PAGE if picks else {}) | (WITH_MORE if more else WITHOUT_MORE)
     shown = [other.get(column.key, column) for column in found]
     return Table(track, shown, order)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from docvqa_site.ui.axes import logarithmic
 from docvqa_site.ui.budgets import budget_text
 from docvqa_site.ui.plots import Level, Line, Mark, Plot
-from docvqa_site.ui.rounding import rounded_up
+from docvqa_site.ui.rounding import epsilon_text, rounded_up
 from docvqa_site.ui.templatetags.bounds import bound
 from evaluator.mechanisms.mechanism import SamplingRule
 
@@ -40,6 +40,12 @@ class Row:
         return self.bound.epsilon is not None and math.isfinite(self.bound.epsilon)
 
     @property
+    def shown(self) -> str:
+        """ε as a run's page of evidence shows it, or with more digits where it is small."""
+        epsilon = self.bound.epsilon or 0.0
+        return max(epsilon_text(epsilon), rounded_up(epsilon), key=len)
+
+    @property
     def is_over(self) -> bool:
         return self.bound.epsilon is not None and self.bound.epsilon > self.budget
 
@@ -48,7 +54,7 @@ class Row:
         """The difference between the budget and ε as it is shown, so that the two add up; empty where there is none."""
         if self.bound.epsilon is None or not self.is_finite:
             return ""
-        difference = abs(Decimal(repr(self.budget)) - Decimal(rounded_up(self.bound.epsilon)))
+        difference = abs(Decimal(repr(self.budget)) - Decimal(self.shown))
         return f"{difference.normalize():f}" if difference else ""
 
 

@@ -433,7 +433,8 @@ BEST_ANLS_AT_BUDGET = Ranking(
     legend=(_UNDER_REVIEW, "ε is recomputed from the training record and rounded up.", _UNBOUND),
     legend_of_ranks=(
         _RANGES,
-        "“More columns” below the board shows ε under every rule and accountant; the bold value is used for ranking.",
+        "“More columns” above the board shows ε under every rule and accountant; the bold value is used for ranking. A "
+        "column that equals another one in every row is left out, with a note below the board.",
     ),
 )
 BEST_ANLS = Ranking(

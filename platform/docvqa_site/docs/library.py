@@ -4,6 +4,7 @@ An installed package has them beside this module; in a checkout they are in `doc
 """
 
 import re
+from enum import Enum
 from functools import cache
 from pathlib import Path
 
@@ -17,6 +18,17 @@ NOT_IN_SLUG = re.compile(r"[^\w\- ]")
 TITLE = re.compile(r"^# (.+)$", re.M)
 # By these, `make benchmark` and studies find the parts that they write.
 COMMENT = re.compile(r"^<!--.*?-->\n", re.M | re.S)
+
+
+class Audience(Enum):
+    """For whom a document is written: what others search for is hardly ever in it."""
+
+    VISITORS = "visitors"
+    PARTICIPANTS = "participants"
+    OPERATORS = "operators"
+    DEVELOPERS = "developers"
+
+
 # Documents by their purpose: the name of each, its path below the documentation's folder without `.md`, and a line that
 # says what it is for where its title alone doesn't.
 GROUPS = {
@@ -81,7 +93,7 @@ GROUPS = {
         "adaptive-submissions": "Gains from adapting many submissions to the displayed scores.",
     },
     "Privacy proofs of the kit's methods": {
-        "proofs/README": "Scope of the proofs, and how they are kept up to date.",
+        "proofs/README": "How to write the proof of your submission, and what reviewers ask.",
         "proofs/fl-provider-dp": "",
         "proofs/client-dp": "",
         "proofs/dp-clgecl": "",
@@ -94,14 +106,30 @@ GROUPS = {
     "Run and extend a site": {
         "operations": "Set up and monitor a public site, and respond to alerts.",
         "workers": "Evaluation machines and their accounts.",
+        "examinations": "Examine runs, and set up a machine for it.",
         "storage": "File storage in a folder or a bucket, and retention.",
         "reliability": "How submissions survive failures of parts of the site.",
         "images": "The container images: sizes, start times, and a run of each track.",
         "performance": "Speed of pages, uploads and evaluations.",
         "architecture": "Code layout, and the path of a checkpoint through the code.",
+        "kit-proofs": "Keep the proofs of the kit's methods up to date with the code.",
         "decisions/README": "Design decisions, alternatives and reasons.",
     },
 }
+# For whom the documents are whose group isn't for all visitors, and those that are for others than their group.
+GROUP_AUDIENCES = {
+    "Notebooks": Audience.PARTICIPANTS,
+    "Train": Audience.PARTICIPANTS,
+    "Submit": Audience.PARTICIPANTS,
+    "Run and extend a site": Audience.OPERATORS,
+}
+AUDIENCES = {
+    "roles/organizer": Audience.OPERATORS,
+    "performance": Audience.DEVELOPERS,
+    "architecture": Audience.DEVELOPERS,
+    "kit-proofs": Audience.DEVELOPERS,
+}
+DECISIONS = "decisions/"
 
 
 def folder() -> Path:
@@ -144,6 +172,14 @@ def title(name: str) -> str:
 def about(name: str) -> str:
     """Return the line that the list of documents has on this one; empty for one that isn't listed."""
     return next((group[name] for group in GROUPS.values() if name in group), "")
+
+
+def audience(name: str) -> Audience:
+    """Return for whom a document is written."""
+    if name.startswith(DECISIONS):
+        return Audience.DEVELOPERS
+    group = next((title for title, names in GROUPS.items() if name in names), "")
+    return AUDIENCES.get(name) or GROUP_AUDIENCES.get(group, Audience.VISITORS)
 
 
 def slug_of(heading: str) -> str:

@@ -236,8 +236,6 @@ def wrap_tables(html: str) -> str:
         return format_html(REGION, counts[tag], heading)
 
     opened = TABLE_CODE_OR_HEADING.sub(region, html)
-    # The corner of a table with row headings is no heading.
-    opened = opened.replace("<th></th>", "<td></td>")
     return opened.replace("</table>", "</table></div>")
 
 

@@ -20,10 +20,12 @@ from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
 from docvqa_site.docs import library
+from docvqa_site.docs.library import Audience
 from docvqa_site.docs.rendering import parsed, row_name
 
 MOST_RESULTS = 30
 MOST_CHARACTERS = 100
+TERM = "Term"
 # What a row of these documents' tables is.
 ENTRIES = {
     "errors": "Error code",
@@ -31,49 +33,73 @@ ENTRIES = {
     "operations": "Setting of a site",
     "checks": "Check",
     "columns": "Column",
-    "glossary": "Term",
+    "glossary": TERM,
 }
 # What the beginning of a document for one role is.
 GUIDE = "Guide"
+# What is below this heading in a document for others.
+FOR_OPERATORS = "For organizers"
+# What has a name in code, which may contain any word.
+NAMES_IN_CODE = {*ENTRIES.values()} - {TERM}
+NAME_IN_CODE_WEIGHT = 0.25
+# How much a passage counts if its text alone has the words, and if its heading and title have them all. What operators
+# and developers read mentions what everything else is about.
+WEIGHTS = {
+    Audience.VISITORS: (1.0, 1.0),
+    Audience.PARTICIPANTS: (0.8, 1.0),
+    Audience.OPERATORS: (0.25, 0.4),
+    Audience.DEVELOPERS: (0.25, 0.4),
+}
+TERM_WEIGHT = 2.0
 MARKS = ("", "yes")
 # Around a word that was found; no text has them.
 OPEN, CLOSE = "\x02", "\x03"
 TABLE = """
 CREATE VIRTUAL TABLE passages USING fts5(
-    address UNINDEXED, kind UNINDEXED, heading, title, text, code, tokenize = "porter unicode61 remove_diacritics 2"
+    address UNINDEXED, kind UNINDEXED, heading, title, text, code,
+    names UNINDEXED, weight UNINDEXED, named_weight UNINDEXED,
+    tokenize = "porter unicode61 remove_diacritics 2"
 )"""
 TERMS = "CREATE VIRTUAL TABLE terms USING fts5vocab(passages, row)"
-# What is named by all of the text, or by it among other names, comes first, unless it is a column, whose name may be a
-# word of the language. So does the guide for a role. Then comes what has all of the text as it is, if that is a phrase.
-# Otherwise a word counts ten times as much in a heading as in a text, four times in the title of the document, and half
-# as much in a block of code, which no excerpt shows. A term counts twice; a name in code, which may contain any word, a
-# quarter.
+# The guide for a role that the text names comes first, then what is named by all of it, or by it among other names,
+# in the singular or the plural, unless it is a column, whose name may be a word of the language. Then comes what has
+# all of the text as it is, if that is a phrase. Otherwise a word counts ten times as much in a heading as in a text,
+# four times in the title of the document, and half as much in a block of code, which no excerpt shows; and what they
+# are in counts as much as its weights say.
 QUERY = """
-SELECT address, kind, heading, title, snippet(passages, 4, ?, ?, ' … ', 30)
-FROM passages WHERE passages MATCH ?
-ORDER BY kind <> 'Column' AND (
-        instr(', ' || lower(heading) || ', ', ', ' || lower(?) || ', ')
-        OR instr(', ' || heading || ', ', ', ' || ? || ', ')
-        OR kind = 'Guide' AND instr(address, '/' || lower(?) || '/')
+SELECT address, kind, heading, title, snippet(passages, 4, :open, :close, ' … ', 30)
+FROM passages WHERE passages MATCH :query
+ORDER BY kind = 'Guide' AND instr(address, '/' || :subject || '/') DESC,
+    kind <> 'Column' AND (
+        instr(names, ', ' || :name || ', ')
+        OR instr(names, ', ' || :subject || ', ')
+        OR instr(names, ', ' || :letter || ', ')
     ) DESC,
-    ? <> '' AND instr(lower(text), ?) DESC,
-    bm25(passages, 0, 0, 10, 4, 1, 0.5)
-        * CASE WHEN kind LIKE 'Setting%' OR kind IN ('Column', 'Check') THEN 0.25 WHEN kind = 'Term' THEN 2 ELSE 1 END,
-    rowid LIMIT ?
+    :phrase <> '' AND instr(lower(text), :phrase) DESC,
+    bm25(passages, 0, 0, 10, 4, 1, 0.5) * CASE
+        WHEN rowid IN (SELECT rowid FROM passages WHERE passages MATCH '{heading title} : (' || :query || ')')
+        THEN named_weight ELSE weight END,
+    rowid LIMIT :most
 """
 # Most people can't type these letters.
 LETTERS = {"ε": "epsilon", "δ": "delta", "σ": "sigma", "ρ": "rho", "λ": "lambda"}
-SPELLINGS = {**LETTERS, **{name: letter for letter, name in LETTERS.items()}}
+LETTER_NAMES = {name: letter for letter, name in LETTERS.items()}
+SPELLINGS = {**LETTERS, **LETTER_NAMES}
 # A word with fewer letters isn't corrected: too many are as close.
 FEWEST_LETTERS = 4
 # A text with fewer words isn't compared as a phrase: too many passages have it.
 FEWEST_WORDS = 3
+# Each part of a word that may be written as two has as many letters.
+FEWEST_LETTERS_OF_A_PART = 3
 # Words of questions, which a passage needn't have.
 UNIMPORTANT = re.compile(
-    r"(?:an?|and|are|be|by|can|could|do|does|for|from|how|i|if|in|is|its?|my|of|on|or|still|the|this|to|was|what|when|"
-    r"where|which|who|why|will|with)\??",
+    r"(?:about|an?|and|any|are|as|at|be|been|by|can|could|did|do|does|far|for|from|get|had|has|have|how|i|if|in|into|is|"
+    r"its?|many|may|me|much|must|my|need|of|on|or|our|please|should|so|still|than|that|the|their|there|these|they|this|"
+    r"to|us|was|we|were|what|when|where|whether|which|who|whose|why|will|with|would|you|your)[?!.,]*",
     re.IGNORECASE,
 )
+PLURAL = re.compile(r"(?<=\w\w[^\Ws])s\b")
+PUNCTUATION = " ?!.,;:\"“”'"
 # Letters that are missing, added, replaced or exchanged.
 MOST_ERRORS = 2
 
@@ -86,6 +112,7 @@ class Passage:
         kind: What it is, where it isn't a section.
         title: That of the document; of anything else, what belongs beside its heading.
         code: What its blocks of code contain, which is searched but never shown.
+        audience: For whom it is written.
     """
 
     address: str
@@ -94,6 +121,21 @@ class Passage:
     title: str
     text: str
     code: str = ""
+    audience: Audience = Audience.VISITORS
+
+    @property
+    def weights(self) -> tuple[float, float]:
+        """How much it counts if its text alone has the words, and if its heading and title have them all."""
+        mentioned, named = WEIGHTS[self.audience]
+        if self.kind in NAMES_IN_CODE:
+            return NAME_IN_CODE_WEIGHT * mentioned, NAME_IN_CODE_WEIGHT * named
+        return mentioned, TERM_WEIGHT if self.kind == TERM else named
+
+    @property
+    def names(self) -> str:
+        """What it is called, as it is and as `_subject` returns it, each between commas. An entry may have several."""
+        heading = self.heading if self.kind in ENTRIES.values() else self.heading.replace(",", "")
+        return f", {heading.lower()}, {_subject(heading)}, "
 
 
 @dataclass(frozen=True)
@@ -114,8 +156,11 @@ class Index:
         self._lock = threading.Lock()
         self._connection = sqlite3.connect(":memory:", check_same_thread=False)
         self._connection.execute(TABLE)
-        rows = ((one.address, one.kind, one.heading, one.title, one.text, one.code) for one in passages)
-        self._connection.executemany("INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?)", rows)
+        rows = (
+            (one.address, one.kind, one.heading, one.title, one.text, one.code, one.names, *one.weights)
+            for one in passages
+        )
+        self._connection.executemany("INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
     def search(self, text: str, joined_by: str = "AND") -> list[Found]:
         """Return the passages with every word of a text but `UNIMPORTANT` ones; the last may be the beginning of one.
@@ -128,13 +173,20 @@ class Index:
         query = _query(text, joined_by)
         if not query:
             return []
-        name = text.strip()
-        phrase = name.lower() if len(text.split()) >= FEWEST_WORDS else ""
+        name = text.strip().lower()
+        subject = _subject(name)
+        values = {
+            "open": OPEN,
+            "close": CLOSE,
+            "query": query,
+            "name": name,
+            "subject": subject,
+            "letter": LETTER_NAMES.get(subject, subject),
+            "phrase": name if len(text.split()) >= FEWEST_WORDS else "",
+            "most": MOST_RESULTS,
+        }
         with self._lock:
-            rows = self._connection.execute(
-                QUERY,
-                (OPEN, CLOSE, query, name, _letter(name), name, phrase, phrase, MOST_RESULTS),
-            ).fetchall()
+            rows = self._connection.execute(QUERY, values).fetchall()
         return [
             Found(address, kind, heading, title, _marked(excerpt))
             for address, kind, heading, title, excerpt in rows
@@ -167,6 +219,11 @@ def important(text: str) -> str:
     return " ".join(word for word in text.split() if not UNIMPORTANT.fullmatch(word)) or text
 
 
+def _subject(text: str) -> str:
+    """Return what a text names: in lower case, without unimportant words and punctuation, each word in the singular."""
+    return PLURAL.sub("", important(text.lower()).strip(PUNCTUATION))
+
+
 def terms(text: str) -> list[str]:
     """Return the words of a text as an index compares them."""
     return Index([Passage("", "", "", "", important(text))]).terms()
@@ -183,13 +240,19 @@ def passages(name: str) -> Iterator[Passage]:
     kind_of_section = GUIDE if role else ""
     # What the list of documents says of it is found, too.
     text, code = [library.about(name)], [role]
+    audience, level_of_operators = library.audience(name), ""
     for at, token in enumerate(tokens):
         row = row_name(tokens, at) if kind else None
         if token.type == "heading_open" and token.tag != "h1":
-            yield Passage(address, kind_of_section, heading, title, " ".join(text).strip(), " ".join(code))
+            yield Passage(
+                address, kind_of_section, heading, title, " ".join(text).strip(), " ".join(code), audience
+            )
             kind_of_section = ""
             address, heading = f"{here}#{token.attrGet('id')}", _words(tokens[at + 1])
             text, code = [], []
+            if heading == FOR_OPERATORS or token.tag <= level_of_operators:
+                level_of_operators = token.tag if heading == FOR_OPERATORS else ""
+                audience = Audience.OPERATORS if level_of_operators else library.audience(name)
         elif row:
             cells = [_words(one) for one in _row(tokens, at) if one.type == "inline"]
             # People know a check by the name beside its id.
@@ -198,13 +261,18 @@ def passages(name: str) -> Iterator[Passage]:
             place = f"{here}#{token.attrGet('id')}" if token.attrGet("id") else address
             # A mark in a column of its own says nothing outside the table.
             yield Passage(
-                place, kind, named, title, " · ".join(cell for cell in cells[1:] if cell not in MARKS)
+                place,
+                kind,
+                named,
+                title,
+                " · ".join(cell for cell in cells[1:] if cell not in MARKS),
+                audience=audience,
             )
         elif token.type in ("fence", "code_block"):
             code.append(_words(token))
         elif token.type == "inline":
             text.append(_words(token))
-    yield Passage(address, kind_of_section, heading, title, " ".join(text).strip(), " ".join(code))
+    yield Passage(address, kind_of_section, heading, title, " ".join(text).strip(), " ".join(code), audience)
 
 
 def _row(tokens: list[Token], at: int) -> list[Token]:
@@ -214,25 +282,43 @@ def _row(tokens: list[Token], at: int) -> list[Token]:
 
 def _words(token: Token) -> str:
     """Return the text of a token without its markup."""
-    return "".join(child.content or " " for child in token.children) if token.children else token.content
+    return "".join(_word(child) for child in token.children) if token.children else token.content
+
+
+def _word(token: Token) -> str:
+    return " " if token.type in {"softbreak", "hardbreak"} else token.content
 
 
 def _query(text: str, joined_by: str) -> str:
-    """Return a text as a query of FTS5, in which every word is quoted, so that none is an operator."""
+    """Return a text as a query of FTS5, in which every word is quoted, so that none is an operator.
+
+    A word that may be written as two is found in either form, and so are two that may be written as one.
+    """
     words = re.findall(r"[\w.\-/]+", important(text[:MOST_CHARACTERS]))
     words = [word for word in words if re.search(r"[^\W_]", word)]
-    terms = [_term(word, "*" if word is words[-1] else "") for word in words]
+    suffixes = [""] * (len(words) - 1) + ["*"]
+    terms = []
+    while words:
+        word, suffix = words.pop(0), suffixes.pop(0)
+        term = _term(word, suffix)
+        if words and (joined := word + words[0]).lower() in _vocabulary():
+            second, suffix = words.pop(0), suffixes.pop(0)
+            term = f'(({term} AND {_term(second, suffix)}) OR "{joined}"{suffix})'
+        terms.append(term)
     return f" {joined_by} ".join(terms)
 
 
 def _term(word: str, suffix: str) -> str:
-    other = SPELLINGS.get(word.lower())
-    return f'("{word}"{suffix} OR "{other}")' if other else f'"{word}"{suffix}'
+    spellings = [f'"{one}"{suffix}' for one in (word, *other_spellings(word))]
+    return f"({' OR '.join(spellings)})" if len(spellings) > 1 else spellings[0]
 
 
-def _letter(text: str) -> str:
-    """Return the Greek letter of a name, such as epsilon; any other text as it is."""
-    return next((letter for letter, name in LETTERS.items() if name == text.lower()), text)
+def other_spellings(word: str) -> list[str]:
+    """Return how else a word may be written: a Greek letter by its name, and a compound as two known words."""
+    lower, least = word.lower(), FEWEST_LETTERS_OF_A_PART
+    halves = ((lower[:at], lower[at:]) for at in range(least, len(lower) - least + 1))
+    compounds = [f"{first} {second}" for first, second in halves if {first, second} <= _vocabulary().keys()]
+    return [SPELLINGS[lower], *compounds] if lower in SPELLINGS else compounds
 
 
 def _closest(word: str) -> str:

@@ -40,7 +40,8 @@ class Pair:
 
     @property
     def types(self) -> list[TypeRow]:
-        return type_rows([self.first.entry.results, self.second.entry.results])
+        named = zip("AB", self.rows, strict=True)
+        return type_rows([(f"{name}: {row.entry.method}", row.entry.results) for name, row in named])
 
     @property
     def types_caption(self) -> str:
@@ -96,7 +97,6 @@ def _compared(track: Track, wanted: Sequence[UUID]) -> dict[str, object]:
     return {
         "methods": methods,
         "statuses": [dict.fromkeys((row.status, row.badge) for row in own) for own in found],
-        "heads": [f"{name}: {entry.method}" for name, entry in zip("AB", methods, strict=True)],
         "pairs": [
             Pair(track, budget, *(found[submission] for submission in wanted)) for budget, found in both
         ],

@@ -10,28 +10,40 @@ class FixedPage:
     Attributes:
         view: The name of its address.
         about: What it shows, in the words by which people search for it.
+        synonyms: Other words for it by which people search.
     """
 
     view: str
     heading: str
     about: str
+    synonyms: str = ""
 
 
 FIXED_PAGES = (
     FixedPage(
-        "home", "Home", "What the benchmark is, how to take part, the leaders of both leaderboards, and news."
+        "home",
+        "Home",
+        "What the benchmark is, how to take part, the leaders of both leaderboards, and news.",
     ),
-    FixedPage("leaderboard:index", "Leaderboards", "Ranks of all tracks, with CSV and JSON downloads."),
-    FixedPage("challenge:list", "Tracks", "Rules, deadlines, phases, and how to take part and submit."),
+    FixedPage(
+        "leaderboard:index",
+        "Leaderboards",
+        "Ranks, scores and best methods of all tracks, with CSV and JSON downloads.",
+    ),
+    FixedPage(
+        "challenge:list",
+        "Tracks",
+        "Rules, deadlines, phases, and how to take part and submit.",
+    ),
     FixedPage(
         "results:list",
         "Final results",
-        "Standings of closed, finished phases, with snapshots, hashes and citations.",
+        "Standings of closed, finished phases, with winners, snapshots, hashes and citations.",
     ),
     FixedPage(
         "downloads:data",
         "Data and downloads",
-        "The data set, base weights and starter kit, with licenses and hashes.",
+        "Download the data set, base weights and starter kit, with licenses and hashes.",
     ),
     FixedPage(
         "docs:contents",
@@ -47,7 +59,8 @@ FIXED_PAGES = (
     FixedPage(
         "participation",
         "Participation statistics",
-        "Registrations, teams, countries, downloads and submissions by month.",
+        "The numbers of participants, teams and countries; registrations, downloads and submissions by month.",
+        "people registered take part",
     ),
     FixedPage(
         "about:contact",
@@ -63,6 +76,7 @@ FIXED_PAGES = (
         "about:privacy",
         "Privacy notice",
         "Personal data: what is stored, who sees it, how long it is kept, and your rights.",
+        "GDPR cookies",
     ),
     FixedPage(
         "about:conduct",
@@ -70,6 +84,8 @@ FIXED_PAGES = (
         "What participants, reviewers and organizers expect of each other.",
     ),
     FixedPage(
-        "api-docs", "API", "The HTTP interface for programs: endpoints, tokens and the OpenAPI schema."
+        "api-docs",
+        "API",
+        "The HTTP interface for programs: endpoints, tokens and the OpenAPI schema.",
     ),
 )

@@ -25,7 +25,7 @@ from docvqa_site.downloads.kit import find_wheel, install_command
 from docvqa_site.downloads.models import Download, DownloadKind
 from docvqa_site.news.models import NewsItem, published
 from docvqa_site.pages.member import home_of
-from docvqa_site.pages.participation import in_words
+from docvqa_site.pages.participation import counted
 from docvqa_site.submissions.quota import PRACTICE_SLOTS
 from docvqa_site.ui.budgets import at_budget
 
@@ -101,7 +101,7 @@ def home(request: HttpRequest) -> HttpResponse:
             "cards": _cards(tracks, versions),
             "organizers": settings.ORGANIZERS,
             "open_tracks": open_tracks,
-            "participation": in_words(),
+            "participation": counted(tracks, versions),
             "take_part": take_part,
             "commands": track_commands(take_part) if take_part else trial_commands(),
             "news": news,
@@ -124,9 +124,8 @@ def index(request: HttpRequest) -> HttpResponse:
     versions = boards_versions([track.pk for track in tracks])
 
     def respond() -> HttpResponse:
-        return render(
-            request, "pages/index.html", {"cards": _cards(tracks, versions), "participation": in_words()}
-        )
+        context = {"cards": _cards(tracks, versions), "participation": counted(tracks, versions)}
+        return render(request, "pages/index.html", context)
 
     return page_unless_unchanged(request, _version(versions, []), respond)
 
@@ -140,7 +139,13 @@ def _leaders(track: Track, version: str) -> SafeString:
 
     def draw() -> str:
         leaders = [BoardLeaders.of(found) for found in leaders_of(stored_boards(track))]
-        return render_to_string("pages/leaders.html", {"track": track, "leaders": leaders})
+        context = {
+            "track": track,
+            "leaders": leaders,
+            "has_best": any(one.best for one in leaders),
+            "is_known": any(one.best or one.under_review for one in leaders),
+        }
+        return render_to_string("pages/leaders.html", context)
 
     return mark_safe(cached(version, f"leaders {track.pk}", draw))  # noqa: S308  (a template made it)
 

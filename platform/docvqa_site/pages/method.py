@@ -139,8 +139,7 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "final_ranks": _final_ranks(submission) if is_listed else [],
         "runs": runs,
         "invalid": invalid,
-        "types": type_rows([run.results for run in scored]),
-        "heads": [at_budget(run.budget, "{}") or "ANLS" for run in scored],
+        "types": type_rows([(at_budget(run.budget, "{}") or "ANLS", run.results) for run in scored]),
         "has_leakage": any(run.results.leakage for run in scored),
         "leakage_sizes": sorted(
             {

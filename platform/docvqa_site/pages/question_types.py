@@ -8,18 +8,18 @@ from evaluator.messages.results import QuestionTypeScore, RunResults
 
 @dataclass(frozen=True)
 class TypeRow:
-    """A type of question with the score of each run on it; None where the run has none."""
+    """A type of question with the score of each run on it, after the run's name; None where the run has none."""
 
     name: str
-    cells: Sequence[QuestionTypeScore | None]
+    cells: Sequence[tuple[str, QuestionTypeScore | None]]
 
     @property
     def label(self) -> str:
         return self.name.replace("_", " ")
 
 
-def type_rows(runs: Sequence[RunResults]) -> list[TypeRow]:
-    """Return a row for each type on which any of the runs has a score, in the runs' own order of the types."""
-    by_name = [{one.name: one for one in run.question_types} for run in runs]
-    names = dict.fromkeys(one.name for run in runs for one in run.question_types)
-    return [TypeRow(name, [found.get(name) for found in by_name]) for name in names]
+def type_rows(runs: Sequence[tuple[str, RunResults]]) -> list[TypeRow]:
+    """Return a row for each type on which any of the named runs has a score, in the runs' own order of the types."""
+    by_name = [(run, {one.name: one for one in results.question_types}) for run, results in runs]
+    names = dict.fromkeys(one.name for _, results in runs for one in results.question_types)
+    return [TypeRow(name, [(run, found.get(name)) for run, found in by_name]) for name in names]

@@ -19,15 +19,16 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from docvqa_site.about.citations import PAPERS
 from docvqa_site.challenge.models import Track
 from docvqa_site.docs.search import (
     MOST_CHARACTERS,
     MOST_RESULTS,
-    SPELLINGS,
     Found,
     Index,
     Passage,
     corrected,
+    other_spellings,
     terms,
 )
 from docvqa_site.docs.search import search as search_documents
@@ -42,7 +43,7 @@ SHOWN_FIRST = 5
 MOST_ROWS = 200
 # Of Markdown, what an excerpt is easier to read without.
 MARKS = re.compile(r"\]\([^)]*\)|[*`#\[\]]+")
-DOCUMENTS = "documents"
+PAGES, DOCUMENTS = "pages", "documents"
 COLUMNS = ("place", "heading", "beside", "content")
 
 
@@ -86,7 +87,11 @@ class Group:
 
     @property
     def count(self) -> str:
-        return f"{MOST_RESULTS} best" if len(self.found) == MOST_RESULTS else str(len(self.found))
+        """How many are shown of how many that were found, beyond which there may be more."""
+        every = f"{MOST_RESULTS} best" if len(self.found) == MOST_RESULTS else str(len(self.found))
+        if not self.is_cut:
+            return every
+        return f"{len(self.shown)} of {'the ' if len(self.found) == MOST_RESULTS else ''}{every}"
 
     @property
     def is_cut(self) -> bool:
@@ -117,9 +122,22 @@ def _news() -> QuerySet[Any]:
     return published().annotate(place=F("slug"), heading=F("title"), beside=Value(""), content=F("text"))
 
 
+def _search_pages(text: str, joined_by: str = "AND") -> list[Found]:
+    return _pages().search(text, joined_by)
+
+
 @cache
 def _pages() -> Index:
-    return Index(Passage(reverse(one.view), "", one.heading, "", one.about) for one in FIXED_PAGES)
+    pages = [Passage(reverse(one.view), "", one.heading, "", one.about, one.synonyms) for one in FIXED_PAGES]
+    return Index([*pages, *_publications()])
+
+
+def _publications() -> Iterator[Passage]:
+    """Yield the papers to cite, which are found by their authors, titles and numbers."""
+    for paper in PAPERS.values():
+        address = f"{reverse('about:cite')}#{paper.key}"
+        numbers = f"arXiv:{paper.arxiv} {paper.doi}"
+        yield Passage(address, "", paper.title, "How to cite", f"{paper.in_words} {numbers}", "paper BibTeX")
 
 
 KINDS = {
@@ -129,9 +147,14 @@ KINDS = {
     "news": Kind("News", "news:item", _news),
 }
 SEARCHES: dict[str, tuple[str, Callable[[str], list[Found]]]] = {
-    "pages": ("Pages", lambda text: _pages().search(text)),
+    PAGES: ("Pages", _search_pages),
     **{key: (kind.name, kind.search) for key, kind in KINDS.items()},
     DOCUMENTS: ("Documentation", search_documents),
+}
+# Where the nearest results are searched if nothing has all words.
+WITH_ANY_WORD: dict[str, Callable[[str, str], list[Found]]] = {
+    PAGES: _search_pages,
+    DOCUMENTS: search_documents,
 }
 
 
@@ -143,8 +166,9 @@ def search(request: HttpRequest) -> HttpResponse:
     found = {key: (name, look(text)) for key, (name, look) in SEARCHES.items()} if text else {}
     some = {key: results for key, results in found.items() if results[1]}
     is_exact = bool(some)
-    if text and not some and (results := search_documents(text, "OR")):
-        some = {DOCUMENTS: ("Documentation", results)}
+    if text and not is_exact:
+        nearest = {key: (SEARCHES[key][0], look(text, "OR")) for key, look in WITH_ANY_WORD.items()}
+        some = {key: results for key, results in nearest.items() if results[1]}
     first = MOST_RESULTS if len(some) < 2 or only in some else SHOWN_FIRST
     groups = [Group(key, name, results, results[:first]) for key, (name, results) in some.items()]
     context = {
@@ -164,8 +188,7 @@ def _has_words(text: str) -> Q:
     for term in terms(text):
         # An ending that was cut off may have changed the letter before it.
         parts = [term[:-1] if len(term) > 3 or term.endswith("i") else term]
-        if term in SPELLINGS:
-            parts.append(SPELLINGS[term])
+        parts += other_spellings(term)
         named = Q()
         for part, column in product(parts, ("heading", "beside", "content")):
             named |= Q((f"{column}__icontains", part))

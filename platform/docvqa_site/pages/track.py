@@ -138,6 +138,16 @@ class BoardQuery:
         shown = self.board | ({"rank": "none"} if self.only_unranked else {})
         return "&".join(filter(None, [urlencode(shown), self.selection.query]))
 
+    @property
+    def other_columns(self) -> str:
+        """The address of the same rows with more columns, or with fewer where it has more."""
+        return f"?{replace(self, more=not self.more).query}#board"
+
+    @property
+    def other_rows(self) -> str:
+        """The address of the runs without a rank, or of those with one where it is that of the others."""
+        return f"?{replace(self, only_unranked=not self.only_unranked).query}#board"
+
     def address_sorted(self, sort: Sort, is_reversed: bool) -> str:
         """Return the address of the first page with the rows in another order."""
         selection = replace(self.selection, sort=sort, is_reversed=is_reversed)
@@ -293,10 +303,8 @@ def _drawn(track: Track, asked: BoardQuery, board: ShownBoard) -> str:
     context = {
         "track": track,
         "asked": asked,
-        "board": board,
+        "board": replace(board, table=board.table.without_repeats(board.rows)),
         "unranked": board.unranked,
-        "more": "?" + replace(asked, more=not asked.more).query,
-        "unranked_address": "?" + replace(asked, only_unranked=not asked.only_unranked).query,
         "scored_on": scored_test_set(track),
         "is_examined": _are_examined(board.rows),
     }

@@ -117,7 +117,7 @@ CHECKLIST = [
     Item(
         "recomputed",
         Group.COMPOSITION,
-        "Does the recomputed ε on this page agree with what the proof claims?",
+        "Does the recomputed ε agree with what the proof claims?",
         "The evaluator recomputes ε from the record. A proof with other parameters is about a different run.",
     ),
     Item(

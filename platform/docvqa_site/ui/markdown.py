@@ -47,6 +47,7 @@ ATTRIBUTES = {
     "a": {"href", "id", "title", "target"},
     "li": {"id"},
     "ol": {"start"},
+    "th": {"scope"},
     **{heading: {"id"} for heading in HEADINGS},
     **math.ATTRIBUTES,
 }
@@ -75,11 +76,13 @@ CACHED_CHARACTERS = 500
 ALLOWANCE, DRAWN = "allowance", "drawn"
 # An address in a text, without the punctuation that follows it in a sentence.
 ADDRESS = re.compile(r"""(https?://[^\s<>"]*[^\s<>".,;:!?'’”*_~()\[\]{}])""")
+# The number of a preprint.
+PREPRINT = re.compile(r"\b([aA]r[xX]iv:[0-9]{4}\.[0-9]{4,5}(?:v[0-9]{1,2})?)\b")
 # A mark of a formula in an address, where it is escaped.
 ESCAPED_MARK = re.compile("%EF%B7%90([0-9]{1,6})%EF%B7%91")
 LIBRARIES = ("markdown-it-py", "math-core", "mdit-py-plugins", "nh3")
 # With a number that changes when the code below renders a text differently.
-RENDERERS = " ".join(["3", *map(version, LIBRARIES)])
+RENDERERS = " ".join(["4", *map(version, LIBRARIES)])
 
 
 @dataclass
@@ -288,6 +291,8 @@ def parser() -> MarkdownIt:
     footnote_plugin(made, inline=False)
     made.core.ruler.before("footnote_tail", "footnotes_without_reference", _list_all_footnotes)
     made.core.ruler.push("formulas", _put_formulas)
+    made.core.ruler.push("row_headings", _name_rows)
+    made.core.ruler.push("preprints", _link_preprints)
     made.add_render_rule(MATH, lambda _, tokens, index, *__: tokens[index].meta[MATH])
     made.add_render_rule("footnote_anchor", _way_back)
     return made
@@ -333,26 +338,58 @@ def _parts(token: Token, prepared: Prepared) -> Iterator[Token]:
             yield Token("text", "", 0, content=part, level=token.level)
 
 
+def _name_rows(state: StateCore) -> None:
+    """Make the first cells of the rows headings in a table that has nothing above them, whose corner is no heading.
+
+    In any other table, the first column may be one like the others, and not name what is in the row.
+    """
+    has_row_headings = False
+    # A cell consists of its beginning, its content and its end.
+    for at, row in enumerate(state.tokens):
+        if row.type != "tr_open":
+            continue
+        opening, content, closing = state.tokens[at + 1 : at + 4]
+        is_head = opening.type == "th_open"
+        if is_head:
+            has_row_headings = not content.children
+        if has_row_headings and is_head:
+            opening.tag = closing.tag = "td"
+        elif has_row_headings and content.children:
+            opening.tag = closing.tag = "th"
+            opening.attrSet("scope", "row")
+
+
+def _link_preprints(state: StateCore) -> None:
+    """Make a link of the number of each preprint."""
+    _link(state, PREPRINT, lambda number: f"https://arxiv.org/abs/{number.partition(':')[2]}")
+
+
 def _link_addresses(state: StateCore) -> None:
     """Make links of the addresses that stand in a text as they are."""
+    _link(state, ADDRESS, state.md.normalizeLink)
+
+
+def _link(state: StateCore, pattern: re.Pattern[str], address_of: Callable[[str], str]) -> None:
     for token in state.tokens:
         if token.children:
-            token.children = list(_linked(token.children, state.md))
+            token.children = list(_linked(token.children, pattern, address_of))
 
 
-def _linked(tokens: Sequence[Token], reader: MarkdownIt) -> Iterator[Token]:
-    """Yield the parts of a line, with links in place of addresses that aren't within a link."""
+def _linked(
+    tokens: Sequence[Token], pattern: re.Pattern[str], address_of: Callable[[str], str]
+) -> Iterator[Token]:
+    """Yield the parts of a line, with links in place of what a pattern with one group finds outside of links."""
     depth = 0
     for token in tokens:
         depth += token.nesting if token.type in {"link_open", "link_close"} else 0
         if depth or token.type != "text":
             yield token
             continue
-        # Every second part is an address.
-        for index, part in enumerate(ADDRESS.split(token.content)):
+        # Every second part is what was found.
+        for index, part in enumerate(pattern.split(token.content)):
             text = Token("text", "", 0, content=part, level=token.level)
             if index % 2:
-                yield Token("link_open", "a", 1, attrs={"href": reader.normalizeLink(part)})
+                yield Token("link_open", "a", 1, attrs={"href": address_of(part)})
                 yield text
                 yield Token("link_close", "a", -1)
             elif part:

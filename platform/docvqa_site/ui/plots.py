@@ -9,19 +9,25 @@ which takes several times as long.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from math import dist
 
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
 from docvqa_site.ui.axes import Axis, Tick
-from docvqa_site.ui.labels import Box, Label, placed, text_width
+from docvqa_site.ui.labels import HEIGHT, Box, Label, placed, text_width
 from docvqa_site.ui.markup import markup
 
-# The least diameter of what can be pressed (WCAG 2.2, 2.5.8). Marks that are closer than it share one target.
-TARGET = 24
+# The least diameter of what can be pressed: 24 pixels (WCAG 2.2, 2.5.8) where a page draws a plot somewhat smaller than
+# its view box, as on a phone or beside another one. Marks that are closer than it share one target.
+TARGET = 28
 TICK_GAP = 8
+# How far the ends of an interval reach to either side: past its mark, which may cover all of a short one.
+CAP = 8
+# Above a line across and below it, the base line of its text.
+ABOVE_LEVEL, BELOW_LEVEL = -5, 14
+LEVEL_GAP = 4
 CIRCLE = '<circle class="plot-mark plot-{}" cx="{}" cy="{}" r="{}"{}/>'
 CROSS = '<path class="plot-mark plot-out" d="M{} {}m-5-5l10 10m-10 0l10-10"{}/>'
 LINK = (
@@ -51,13 +57,15 @@ WIDE, NARROW = Frame("wide", 560, 330, left=58, right=36), Frame("narrow", 330, 
 class Line:
     """A line through points; `kind` is its style, `label` its text in the key.
 
-    A stepped one keeps each value until the next one, and the last to the end of the axis.
+    A stepped one keeps each value until the next one, and the last to the end of the axis. An interval goes up from one
+    end to the other, with a short line across at both.
     """
 
     kind: str
     points: Sequence[Point]
     label: str = ""
     is_stepped: bool = False
+    is_interval: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,10 +109,13 @@ class Target:
         return f"{len(self.marks)} marks: {'; '.join(mark.label for mark in self.marks)}"
 
     @property
-    def name(self) -> str:
-        """What is written beside it; empty unless one of its marks has a name."""
+    def names(self) -> list[str]:
+        """What may be written beside it, by falling length: the names of its marks, or some and how many others."""
         named = [mark.name for mark in self.marks if mark.name]
-        return f"{named[0]} +{len(self.marks) - 1}" if named and len(self.marks) > 1 else "".join(named)
+        return [
+            ", ".join(named[:shown]) + (f" +{others}" if (others := len(self.marks) - shown) else "")
+            for shown in range(len(named), 0, -1)
+        ]
 
 
 @dataclass(frozen=True)
@@ -115,6 +126,21 @@ class Level:
     text: str
     is_shaded: bool = False
     url: str = ""
+
+
+@dataclass(frozen=True)
+class LevelLabel:
+    """Where the text of a level is: its anchor, which is its start or its end, on its base line."""
+
+    x: float
+    y: float
+    anchor: str
+    width: float
+
+    @property
+    def box(self) -> Box:
+        left = self.x if self.anchor == "start" else self.x - self.width
+        return Box(left, self.y + 3 - HEIGHT, left + self.width, self.y + 3)
 
 
 @dataclass(frozen=True)
@@ -194,6 +220,11 @@ class Drawing:
         """The ticks on the left, where they lie in the view box."""
         return [Tick(tick.text, self._up(tick.at)) for tick in self.plot.y.ticks]
 
+    @cached_property
+    def lines(self) -> list[tuple[Line, list[Point]]]:
+        """Each line with the places of its corners."""
+        return [(line, self._corners(line)) for line in self.plot.lines]
+
     @property
     def level_at(self) -> float:
         return self._up(self.plot.y.at(self.plot.level.value)) if self.plot.level else self.bottom
@@ -205,10 +236,22 @@ class Drawing:
     @property
     def corners(self) -> Iterator[tuple[str, str]]:
         """The kind of each line and its corners, as SVG's polyline has them."""
-        for line in self.plot.lines:
-            places = [self._place(point) for point in line.points]
-            shown = _stepped(places, self.right) if line.is_stepped else places
-            yield line.kind, " ".join(f"{x},{y}" for x, y in shown)
+        for line, corners in self.lines:
+            yield line.kind, " ".join(f"{x},{y}" for x, y in corners)
+
+    @property
+    def level_label(self) -> "LevelLabel | None":
+        """Where the text of the level is: of both sides and ends, the first where it covers least of the plot."""
+        if self.plot.level is None:
+            return None
+        width = text_width(self.plot.level.text)
+        sides = (BELOW_LEVEL, ABOVE_LEVEL) if self.plot.level.is_shaded else (ABOVE_LEVEL, BELOW_LEVEL)
+        places = [
+            LevelLabel(x, round(self.level_at + down, 1), anchor, width)
+            for down in sides
+            for x, anchor in ((self.right - LEVEL_GAP, "end"), (self.frame.left + LEVEL_GAP, "start"))
+        ]
+        return min(places, key=self._covered)
 
     @property
     def marks(self) -> SafeString:
@@ -245,11 +288,27 @@ class Drawing:
     def labels(self) -> list[Label]:
         """The names of targets that have room where they cover no mark and no other text."""
         taken = [Box.around(place, mark.radius) for mark, place in self.circles]
-        if self.plot.level:
-            width = text_width(self.plot.level.text)
-            taken.append(Box(self.right - width, self.level_at - 16, self.right, self.level_at + 16))
+        taken += [Box.of(corners) for line, corners in self.lines if line.is_interval]
+        if label := self.level_label:
+            # A text across the line itself would be hard to read.
+            taken += [label.box, Box(self.frame.left, self.level_at - 1, self.right, self.level_at + 1)]
         area = Box(self.frame.left, 0, self.frame.width, self.bottom)
-        return placed([(target.name, target.place) for target in self.targets if target.name], taken, area)
+        return placed([(target.names, target.place) for target in self.targets], taken, area)
+
+    def _corners(self, line: Line) -> list[Point]:
+        places = [self._place(point) for point in line.points]
+        if line.is_interval:
+            (x, start), (_, end) = places
+            ends = ((start, (-CAP, CAP, 0)), (end, (0, -CAP, CAP)))
+            return [(round(x + aside, 1), y) for y, sides in ends for aside in sides]
+        return _stepped(places, self.right) if line.is_stepped else places
+
+    def _covered(self, label: "LevelLabel") -> int:
+        """Return how many marks and parts of lines a text would cover."""
+        marks = sum(label.box.overlaps(Box.around(place, mark.radius)) for mark, place in self.circles)
+        return marks + sum(
+            label.box.is_crossed(start, end) for _, corners in self.lines for start, end in pairwise(corners)
+        )
 
     def _place(self, point: Point) -> Point:
         return self._across(self.plot.x.at(point[0])), self._up(self.plot.y.at(point[1]))

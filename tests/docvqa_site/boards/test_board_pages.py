@@ -22,6 +22,7 @@ from docvqa_site.submissions.services import withdraw
 from evaluator.messages.jobs import TrustLevel
 from tests.docvqa_site.factories import (
     change_results,
+    make_epsilons,
     make_phase,
     make_run,
     make_submission,
@@ -183,9 +184,50 @@ class TestPages:
         assert row.index("0.5000") < row.index("#1") < row.index("0.8500") < row.index("#2")
 
     def test_ranges_of_ranks_and_more_columns_are_explained_where_they_are_shown(self, client, private_track):
-        for sentence in ("A range such as 1–2 below a rank", "“More columns” below the board"):
+        for sentence in ("A range such as 1–2 below a rank", "“More columns” above the board"):
             assert sentence not in client.get("/leaderboard/privacy/").text
             assert sentence in client.get("/leaderboard/privacy/?epsilon=4").text
+
+    def test_a_column_that_repeats_another_one_in_every_row_is_left_out_with_a_note(
+        self, client, private_track
+    ):
+        runs = [private_track.submissions.get(title=f"Method {number}.").runs.get() for number in range(3)]
+        for number, run in enumerate(runs):
+            epsilon = 3.0 + number / 10
+            rows = [row.model_dump(mode="json") for row in make_epsilons(epsilon, epsilon, 3.5)]
+            change_results(run, epsilon=epsilon, epsilons=rows, joint_epsilon=epsilon)
+        address = "/leaderboard/privacy/?epsilon=4&more=1"
+
+        def heads() -> list[str]:
+            return re.findall(r'<th scope="col"[^>]* aria-label="([^"]*)"', board(client, address))
+
+        boards_changed(private_track.pk)
+        assert "ε" in heads()
+        assert not {"ε two-stage", "ε product", "Joint ε"} & set(heads())
+        note = re.sub("<[^>]+>", "", board(client, address)).partition("Left out, because ")[2]
+        assert note.startswith("equal to ε in every row: Joint ε, ε two-stage, ε product.")
+        # A row in which they differ brings both back, and the board keeps its own columns in any case.
+        rows = [row.model_dump(mode="json") for row in make_epsilons(3.2, 2.9, 3.5)]
+        change_results(runs[2], epsilons=rows, joint_epsilon=6.0)
+        boards_changed(private_track.pk)
+        assert {"ε", "Joint ε", "ε product"} <= set(heads())
+        assert "ε two-stage" not in heads()
+
+    def test_more_columns_keep_the_board_in_sight_and_are_asked_for_above_it(self, client, private_track):
+        for more, words in (("", "More columns"), ("&more=1", "Fewer columns")):
+            html = board(client, f"/leaderboard/privacy/?epsilon=4{more}")
+            link = re.search(rf'<a class="board-more" href="[^"]+#board">{words}</a>', html)
+            assert link
+            assert link.start() < html.index("<table")
+        assert "board-more" not in board(client, "/leaderboard/privacy/")
+
+    def test_every_head_is_explained_below_the_board(self, client, private_track):
+        html = board(client, "/leaderboard/privacy/?epsilon=4")
+        explained = html.partition("In the glossary: ")[2].partition("</p>")[0]
+        for head in ("Rank", "ANLS", "ε", "Communication", "Status"):
+            assert f">{head}</a>" in explained
+        assert html.index("</table>") < html.index('href="#reading"')
+        assert 'id="reading"' in client.get("/leaderboard/privacy/?epsilon=4").text
 
     def test_the_reasons_why_a_run_is_unbound_are_a_list(self, client, private_track):
         assert (

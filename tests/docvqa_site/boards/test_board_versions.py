@@ -50,6 +50,7 @@ RUN_MOVES = "move_run, when the run is listed before or after"
 NEVER = "never after the submission"
 TRACK_EDITS = "the administration, the organizers' desk and load_tracks"
 PHASE_EDITS = "the organizers' desk and load_tracks"
+HOURLY = "nothing that a board shows: the home page says how many take part, as counted once an hour"
 COLUMNS = {
     "submissions_run.id": NEVER,
     "submissions_run.submission_id": NEVER,
@@ -99,6 +100,8 @@ COLUMNS = {
     "teams_team.id": NEVER,
     "teams_team.slug": NEVER,
     "teams_team.name": "the administration",
+    "teams_team.created_at": HOURLY,
+    "teams_team.country": HOURLY,
     "reviews_proofreview.submission_id": NEVER,
     "reviews_proofreview.decision": "decide and reopen",
     "reviews_proofreview.reason": "decide and reopen",

@@ -75,6 +75,7 @@ def test_results_for_the_hub_name_its_data_set_and_the_page(client, run, setting
     assert date.fromisoformat(str(entry.date)) == run.scored_at.date()
     assert entry.source_url == settings.SITE_URL + run.submission.get_absolute_url()
     assert "under review" in str(entry.notes)
+    assert "bytes of communication (counted)" in str(entry.notes)
     type(run).objects.update(disqualified_because="Forged.")
     (entry,) = parse_eval_result_entries(yaml.safe_load(client.get(address).text))
     assert "ANLS, disqualified" in str(entry.notes)

@@ -57,7 +57,7 @@ def test_wherever_nothing_significant_is_shown_so_is_the_auc_below_which_it_lies
             address
         )
     assert (
-        "<dd>no significant leakage (n.s.): AUC below 0.67.</dd>"
+        "<dd>No significant leakage (n.s.): AUC below 0.67, measured on 120 providers.</dd>"
         in client.get(first.submission.get_absolute_url()).text
     )
 
@@ -141,7 +141,7 @@ def measured_page(client, bound, **leakage):
     submission = make_submission(track=track, state=SubmissionState.SUBMITTED)
     rates = [TruePositiveRate(false_positive_rate=0.01, at_most=0.0191)]
     bounds = MembershipBounds(balanced_accuracy=bound, true_positive_rates=rates, gaussian_mu=None)
-    found = Leakage(providers=120, least_auc=0.67, **{"auc": 0.7, "balanced_accuracy": 0.6, **leakage})
+    found = Leakage(**{"providers": 120, "least_auc": 0.67, "auc": 0.7, "balanced_accuracy": 0.6, **leakage})
     make_run(submission, state=RunState.SCORED, budget=1, epsilon=0.9991, membership=bounds, leakage=found)
     return client.get(submission.get_absolute_url()).text
 
@@ -198,15 +198,28 @@ def test_a_method_without_significant_leakage_says_so_beside_the_most_that_epsil
     run = add(track, "Tight", budget=1, epsilon=0.9, anls=0.5, leakage=NOTHING, membership=bounds)
     html = client.get(run.submission.get_absolute_url()).text
     assert (
-        "<dt>ε\xa0=\xa01</dt><dd>no significant leakage (n.s.). Upper bounds for any attack at this ε: balanced "
-        "accuracy 60%; true-positive rate 2% at a false-positive rate of 1%.</dd>"
+        "<dt>ε\xa0=\xa01</dt><dd>No significant leakage (n.s.), measured on 40 providers. Upper bounds for any "
+        "attack at this ε: balanced accuracy 60%; true-positive rate 2% at a false-positive rate of 1%.</dd>"
     ) in html
 
 
 def test_a_method_without_epsilon_shows_what_was_measured(client, track):
     pages = [client.get(run.submission.get_absolute_url()).text for run in track_runs(track)]
-    assert "<dt>Result</dt><dd>AUC 0.65.</dd>" in pages[0]
-    assert "<dt>Result</dt><dd>no significant leakage (n.s.).</dd>" in pages[1]
+    assert "<dt>Result</dt><dd>AUC 0.65, measured on 40 providers.</dd>" in pages[0]
+    assert "<dt>Result</dt><dd>No significant leakage (n.s.), measured on 40 providers.</dd>" in pages[1]
+
+
+def test_the_page_of_a_method_says_how_sure_an_auc_is_beside_a_plot_and_without_one(client, track):
+    sure = {"providers": 120, "least_auc": 0.67, "auc": 0.75, "auc_interval": (0.65, 0.85)}
+    stated = "<dd>AUC 0.75 (95% interval 0.65–0.85), measured on 120 providers; an AUC of at least 0.67 is significant."
+    without_epsilon = track_runs(track)[0]
+    change_results(without_epsilon, leakage=sure)
+    page = client.get(without_epsilon.submission.get_absolute_url()).text
+    assert stated in page
+    assert "Leakage vs. ε" not in page
+    private = measured_page(client, 0.9, **sure)
+    assert f"{stated} Upper bounds for any attack at this ε: balanced accuracy 90%;" in private
+    assert "Leakage vs. ε" in private
 
 
 def test_a_method_that_was_not_measured_has_no_section(client):

@@ -279,8 +279,19 @@ def test_runs_at_the_same_place_share_a_mark_that_leads_to_their_numbers(client,
             "2 marks: Twin: 1.00 kB, ANLS 0.8101, on the Pareto front; Small: 1.00 kB, ANLS 0.8100, not on the front",
         )
     ]
-    assert ">Twin +1</text>" in svg
+    assert ">Twin, Small</text>" in svg
     assert ">Small</text>" not in svg
+
+
+def test_every_mark_of_few_has_its_name_on_a_wide_page_and_on_a_phone(client, track):
+    add(track, "Mine", day=4, bytes_total=10_000, anls=0.89)
+    Submission.objects.filter(title="Good").update(is_baseline=True)
+    boards_changed(track.pk)
+    drawings = client.get("/leaderboard/bytes/").text.split('<svg class="plot-')[1:3]
+    assert len(drawings) == 2
+    for one in drawings:
+        names = re.findall(r'<text class="[^"]*plot-label"[^>]*>([^<]+)<', one.partition("</svg>")[0])
+        assert sorted(names) == ["Good, Mine", "Small", "Weak", "Worse"]
 
 
 def test_the_axis_of_a_few_days_begins_with_the_first_record_too(client, track):

@@ -15,10 +15,12 @@ from django.test import Client
 
 from docvqa_site.calculator import answers, curves, views
 from docvqa_site.calculator.noise_search import NoiseSearch
+from docvqa_site.calculator.results import Row
 from docvqa_site.calculator.scenario import Scenario
 from docvqa_site.limits import Limit
 from evaluator.accounting import pld, rdp
 from evaluator.accounting.calibration import noise_multiplier_for
+from evaluator.accounting.comparison import Bound
 from evaluator.mechanisms.mechanism import Mechanism, SamplingRule
 from evaluator.mechanisms.noise import Noise
 from evaluator.mechanisms.sampling import Full, Poisson
@@ -139,6 +141,14 @@ def test_an_epsilon_and_its_difference_from_the_budget_add_up(client):
         r">([\d.]+)</data></td>.*?(over|within)</span> (?:by )?([\d.]+)", ask(client, budget="2"), re.S
     )
     assert row == ("1.9093", "within", "0.0907")
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "text"),
+    [(1.0, "1.0000"), (0.999900001, "0.99991"), (11.11173, "11.1118"), (0.00123, "0.00123")],
+)
+def test_an_epsilon_has_the_decimals_of_a_page_of_evidence_or_more_where_it_is_small(epsilon, text):
+    assert Row(Bound((SamplingRule.TWO_STAGE,), "PLD", epsilon), 1, decides=True).shown == text
 
 
 def test_what_an_address_leaves_out_has_the_values_of_the_form(client):

@@ -12,7 +12,7 @@ from django.urls import resolve, reverse
 from pytest_django import Settings
 
 from docvqa_site.docs import library
-from docvqa_site.docs.library import slug_of
+from docvqa_site.docs.library import Audience, slug_of
 from docvqa_site.docs.rendering import document
 from docvqa_site.docs.search import passages
 from tests.docvqa_site.factories import change_results, scored_submission
@@ -200,13 +200,55 @@ def test_what_builds_the_static_site_is_pinned() -> None:
 
 def test_blocks_of_code_have_names_of_their_own_and_commands_are_copied(client: Client, db: None) -> None:
     page = client.get("/docs/starter-kit/").text
-    names = re.findall(r'<pre data-copy tabindex="0" role="group" aria-label="([^"]*)"><code', page)
+    names = re.findall(r'<pre(?: data-copy)? tabindex="0" role="group" aria-label="([^"]*)"><code', page)
     assert len(names) == page.count("<pre") > 10
     assert len(set(names)) == len(names)
     assert all(re.fullmatch(r"Code \d+, .+", name) for name in names)
     assert "ui/copy" in page
     page = client.get("/docs/notebooks/own-method/").text
     assert page.count("<pre data-copy") == page.count('<code class="language-python') < page.count("<pre")
+
+
+def test_only_what_can_be_run_or_saved_can_be_copied() -> None:
+    shell = re.compile(
+        r"(?:pfl|pip|python3?|hf|flwr|flower-\w+|celery|tensorboard|manage\.py|export|django-admin) |--set |codec:|"
+        r"\[superlink"
+    )
+    for name in library.names():
+        for block in re.findall(r"<pre data-copy[^>]*><code>(.*?)</code>", document(name).html, re.S):
+            assert shell.match(unescape(block)), (name, block)
+
+
+def test_papers_are_linked() -> None:
+    assert '<a href="https://arxiv.org/abs/1602.05629">arXiv:1602.05629</a>' in document("methods").html
+
+
+def test_what_readers_ask_and_what_operators_set_up_are_separate_documents(client: Client, db: None) -> None:
+    assert "PFL_" not in library.read("trust-levels")
+    assert "tests.proofs" not in library.read("proofs/README")
+    # Addresses from before the separation.
+    for document_, fragment in (
+        ("trust-levels", "for-organizers"),
+        ("trust-levels", "a-machine-for-examinations"),
+    ):
+        after = document(document_).html.partition(f'id="{fragment}"')[2]
+        assert 'href="/docs/examinations/' in after[:300]
+    assert 'id="a-machine-for-examinations"' in document("examinations").html
+
+
+def test_each_document_is_for_somebody() -> None:
+    expected = {
+        "faq": Audience.VISITORS,
+        "trust-levels": Audience.VISITORS,
+        "formats": Audience.PARTICIPANTS,
+        "roles/organizer": Audience.OPERATORS,
+        "examinations": Audience.OPERATORS,
+        "architecture": Audience.DEVELOPERS,
+        "decisions/0028-search": Audience.DEVELOPERS,
+    }
+    assert {name: library.audience(name) for name in expected} == expected
+    assert library.GROUP_AUDIENCES.keys() <= library.GROUPS.keys()
+    assert library.AUDIENCES.keys() <= library.names()
 
 
 def test_the_contents_of_a_document_are_read_before_its_text(client: Client, db: None) -> None:

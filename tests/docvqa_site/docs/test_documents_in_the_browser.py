@@ -42,6 +42,44 @@ def test_a_table_that_goes_on_beyond_the_window_has_a_shadow(shown: Callable[[st
     assert page.evaluate(LOOK) == [[True, 4], [True, 4]]
 
 
+CODE = LOOK.replace(".table-wrap", "pre")
+# Of each row of links to the parts of a page, whether it has links beyond its edge, and how much of the window it
+# covers.
+ROWS = """() => [...document.querySelectorAll(".page-contents")].map((one) => [
+    one.querySelector("ul").scrollWidth > one.querySelector("ul").clientWidth,
+    getComputedStyle(one).position === "sticky" ? one.offsetHeight / innerHeight : 0,
+])"""
+
+
+def test_code_that_goes_on_beyond_the_window_has_a_shadow(shown: Callable[[str], Page]) -> None:
+    page = shown("/docs/full-size/")
+    page.set_viewport_size({"width": 390, "height": 900})
+    looks = page.evaluate(CODE)
+    assert [True, 4] in looks
+    assert {gradients for _, gradients in looks} == {4}
+
+
+@pytest.mark.parametrize("name", ["methods", "formats", "proofs/whole-change", "replay"])
+def test_equations_are_shown_in_full_where_there_is_room(shown: Callable[[str], Page], name: str) -> None:
+    page = shown(f"/docs/{name}/")
+    assert page.locator("pre:not([data-copy]) > code").count() > 0
+    assert not any(
+        is_wide for is_wide, _ in page.evaluate(CODE.replace(" pre", " pre:not([data-copy]):has(code)"))
+    )
+
+
+@pytest.mark.parametrize("address", ["/docs/", "/api/v1/docs"])
+def test_links_to_the_parts_of_a_page_are_all_shown_on_a_phone(
+    shown: Callable[[str], Page], address: str
+) -> None:
+    page = shown(address)
+    for width, height in ((390, 844), (320, 256)):
+        page.set_viewport_size({"width": width, "height": height})
+        for is_cut, covered in page.evaluate(ROWS):
+            assert not is_cut
+            assert covered < 0.15
+
+
 def test_the_contents_lie_beside_the_text_or_above_it(shown: Callable[[str], Page]) -> None:
     page = shown("/docs/faq/")
     contents, text = page.locator(".doc-contents"), page.locator("article")

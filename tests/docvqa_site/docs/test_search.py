@@ -7,6 +7,7 @@ import pytest
 from django.test import Client
 
 from docvqa_site.docs import library
+from docvqa_site.docs.library import Audience
 from docvqa_site.docs.rendering import document
 from docvqa_site.docs.search import MOST_RESULTS, passages, search
 from evaluator.errors.codes import ErrorCode
@@ -60,6 +61,57 @@ def results(client: Client, text: str) -> list[tuple[str, str]]:
 )
 def test_a_name_or_a_subject_leads_to_its_place(client: Client, text: str, address: str) -> None:
     assert address in [found for found, _ in results(client, text)][:3]
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("how many participants", "/participation/"),
+        ("how many teams take part?", "/participation/"),
+        ("dataset", "/data/"),
+        ("download dataset", "/data/"),
+        ("where can I download the data-set?", "/data/"),
+        ("Tobaben", "/about/cite/#tobaben2024neurips"),
+        ("2411.03730", "/about/cite/#tobaben2024neurips"),
+        ("DocILE paper", "/about/cite/#simsa2023docile"),
+        ("leader board", "/leaderboard/"),
+        ("how do I take part", "/tracks/"),
+        ("winners", "/results/"),
+    ],
+)
+def test_a_visitor_finds_the_page_of_the_site_before_the_documents(
+    client: Client, text: str, address: str
+) -> None:
+    assert address in [found for found, _ in results(client, text)][:2]
+
+
+@pytest.mark.parametrize(
+    "text", ["how many participants", "dataset", "download", "install", "submission", "privacy", "score"]
+)
+def test_what_is_written_for_visitors_comes_before_what_is_for_operators(text: str) -> None:
+    names = [one.address.split("#")[0].removeprefix("/docs/") for one in search(text)[:5]]
+    audiences = [library.audience(library.name_at(name) or "") for name in names]
+    assert len(audiences) == 5
+    assert not {Audience.OPERATORS, Audience.DEVELOPERS} & {*audiences}
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("back up and restore", "/docs/operations/#backup-and-restore"),
+        ("UploadsPileUp", "/docs/operations/#uploadspileup"),
+        ("kubernetes", "/docs/operations/#with-containers"),
+        ("machine for examinations", "/docs/examinations/#a-machine-for-examinations"),
+        ("runbook", "/docs/operations/#runbook"),
+        ("worker", "/docs/workers/"),
+    ],
+)
+def test_a_question_about_running_a_site_finds_what_is_for_operators(text: str, address: str) -> None:
+    assert any(one.address.startswith(address) for one in search(text)[:3])
+
+
+def test_an_error_code_comes_after_what_explains_its_words() -> None:
+    assert "Error code" not in [one.kind for one in search("dataset")[:5]]
 
 
 def test_a_column_is_found_without_the_mark_that_it_is_a_result() -> None:

@@ -12,9 +12,11 @@ from django.utils import timezone
 from docvqa_site.boards.published import publish_all
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
 from docvqa_site.docs import library
+from docvqa_site.evaluation.intake.accounting import EVENTS
 from docvqa_site.evaluation.models import Evaluation, EvaluationState, StepReport
 from docvqa_site.pages import run as run_page
 from docvqa_site.submissions.models import Run, RunState, SubmissionState
+from evaluator.mechanisms.events import Gaussian, TwoStage
 from evaluator.messages.jobs import ArtifactKind, Outcome, Step
 from tests.docvqa_site.factories import (
     change_results,
@@ -169,6 +171,17 @@ def test_the_terms_of_the_privacy_section_are_explained(client: Client, run: Run
     for part in ["accountants", "two-amplification-rules", "what-ε-means-in-numbers"]:
         assert f'href="/docs/privacy/#{part}"' in section
     assert f'href="{run.submission.track.get_absolute_url()}"' in section
+    assert "Both rules give the same ε for this run. PLD" in section
+    rounds = Gaussian(effective_noise_multiplier=2, rounds=30)
+    for event, because in (
+        (rounds, ", because its clients aren't sampled"),
+        (TwoStage(client_rate=0.2, within=Gaussian(effective_noise_multiplier=2), rounds=30), ""),
+    ):
+        result = {"events": EVENTS.dump_python([event], mode="json"), "delta": 1e-5}
+        StepReport.objects.filter(evaluation=evaluation).update(result=result)
+        assert f"Both rules give the same ε for this run{because}. PLD" in page_of(client, run)
+    change_results(run, epsilons=[row | {"epsilon": 3.0 + number} for number, row in enumerate(epsilons)])
+    assert "Both rules give" not in page_of(client, run)
 
 
 def test_a_run_has_an_entry_of_its_own_with_its_interval(client: Client, run: Run) -> None:

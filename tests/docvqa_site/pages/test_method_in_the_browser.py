@@ -27,9 +27,9 @@ def answer_static_files(route: Route) -> None:
 def test_a_method_leads_to_the_evidence_of_a_run_and_so_do_links_to_where_it_was(
     client: Client, browser: Browser
 ) -> None:
-    track = make_track(BEST_ANLS_AT_BUDGET, slug="private", budgets=[1, 4])
+    track = make_track(BEST_ANLS_AT_BUDGET, slug="private", budgets=[1, 4, 8])
     submission = make_submission(track=track, state=SubmissionState.SUBMITTED)
-    one, four = (
+    one, four, _ = (
         make_run(
             submission,
             state=RunState.SCORED,
@@ -38,9 +38,10 @@ def test_a_method_leads_to_the_evidence_of_a_run_and_so_do_links_to_where_it_was
             anls=0.5,
             anls_low=0.4,
             anls_high=0.6,
+            question_types=[{"name": "total", "anls": 0.5, "anls_low": 0.4, "anls_high": 0.6}],
             checks=[{"id": "log.directions", "status": "passed"}],
         )
-        for budget in (1.0, 4.0)
+        for budget in (1.0, 4.0, 8.0)
     )
 
     method = submission.get_absolute_url()
@@ -63,6 +64,8 @@ def test_a_method_leads_to_the_evidence_of_a_run_and_so_do_links_to_where_it_was
         "row", name=re.compile(r"^ε = 4 ANLS 0\.50* 0\.40*–0\.60* .*Evidence at ε = 4 ?: ?1 passed")
     )
     expect(row).to_be_in_viewport()
+    types = page.get_by_role("region", name="ANLS by question type, with 95% intervals")
+    assert types.evaluate("(wrap) => wrap.scrollWidth <= wrap.clientWidth")
     row.get_by_role("link", name="Evidence at ε = 4").click()
     expect(page.get_by_role("heading", level=1, name="Evidence at ε = 4")).to_be_in_viewport()
     page.get_by_label("Runs of this method").get_by_role("link", name="ε = 1").click()

@@ -55,7 +55,7 @@ def test_a_method_has_a_table_of_its_types_at_every_budget(client, submission):
     assert '<th scope="col" class="num">ε = 1</th><th scope="col" class="num">ε = 4</th>' in text
     assert text.count('<strong>0.87</strong> <span class="muted small">0.81–0.92</span>') == 2
     # The run at ε = 1 has no score on the second type.
-    assert '<th scope="row">date &amp; &lt;b&gt;</th> <td class="num">–</td>' in text
+    assert '<th scope="row">date &amp; &lt;b&gt;</th> <td class="num" data-label="ε = 1">–</td>' in text
 
 
 def test_without_types_there_is_no_such_table(client, submission):

@@ -8,6 +8,7 @@ from django.core.cache import caches
 from django.test import Client
 
 from docvqa_site.accounts.services import vouch_for_address
+from docvqa_site.audit.versions import boards_changed
 from docvqa_site.downloads.models import Download, DownloadKind
 from docvqa_site.submissions.models import SubmissionState
 from docvqa_site.teams.models import Team
@@ -55,6 +56,37 @@ def test_it_counts_people_teams_countries_and_submissions_by_track_and_month(cli
     ]
     page = " ".join(re.sub("<[^>]+>", " ", client.get("/participation/").text).split())
     assert "Finland 2 teams Spain 1 team" in page
+
+
+def test_home_and_the_page_that_it_links_to_agree_at_any_time(client: Client) -> None:
+    caches["pages"].clear()
+    track = make_track(slug="bytes", name="Bytes")
+    make_submission(make_team(), track, state=SubmissionState.SUBMITTED, submitted_at=MARCH)
+
+    def numbers() -> list[tuple[str, ...]]:
+        home = re.findall(r"(\d+) teams?, (\d+) submissions? so far", client.get("/").text)
+        page = client.get("/participation/").text
+        found = re.findall(r'<th scope="row">(?:Teams|Submissions, Bytes)</th><td class="num">(\d+)', page)
+        return [*home, tuple(found)]
+
+    assert numbers() == [("1", "1")] * 2
+    make_submission(make_team(), track, state=SubmissionState.SUBMITTED, submitted_at=APRIL)
+    # Neither is counted again until an hour has passed, or a result has changed.
+    assert numbers() == [("1", "1")] * 2
+    boards_changed(track.pk)
+    assert numbers() == [("2", "2")] * 2
+
+
+def test_the_organizers_baselines_and_the_team_that_made_nothing_else_are_not_counted(client: Client) -> None:
+    track = make_track(slug="bytes", name="Bytes")
+    organizers, both, _ = make_team(country="FI"), make_team(), make_team()
+    for team in (organizers, both):
+        make_submission(team, track, state=SubmissionState.SUBMITTED, submitted_at=MARCH, is_baseline=True)
+    make_submission(both, track, state=SubmissionState.SUBMITTED, submitted_at=MARCH)
+    found = cells(client)
+    assert ["Teams", "2"] in found
+    assert ["Submissions, Bytes", "1"] in found
+    assert ["Countries", "0"] in found
 
 
 def test_requests_for_files_are_counted_as_downloads(client: Client) -> None:

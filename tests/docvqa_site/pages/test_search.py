@@ -10,6 +10,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from docvqa_site.docs.search import MOST_RESULTS
 from docvqa_site.news.models import NewsItem
 from docvqa_site.pages.search import SHOWN_FIRST
 from docvqa_site.submissions.models import RunState, Submission, SubmissionState
@@ -102,6 +103,9 @@ def test_several_kinds_show_their_best_and_lead_to_the_rest(client: Client) -> N
         "documents": SHOWN_FIRST,
     }
     assert 'href="?q=epsilon&amp;in=methods"' in client.get("/search/?q=epsilon").text
+    page = client.get("/search/?q=epsilon").text
+    assert f'Methods <span class="muted small">{SHOWN_FIRST} of {SHOWN_FIRST + 3}</span>' in page
+    assert f'Documentation <span class="muted small">{SHOWN_FIRST} of the {MOST_RESULTS} best</span>' in page
     only = found(client, "epsilon", **{"in": "methods"})
     assert list(only) == ["methods"]
     assert len(only["methods"]) == SHOWN_FIRST + 3

@@ -17,7 +17,7 @@ from docvqa_site.boards.boards import boards_of
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
 from docvqa_site.downloads.models import Download, DownloadKind
 from docvqa_site.reviews.models import Decision, ProofReview
-from docvqa_site.submissions.models import RunState, SubmissionState
+from docvqa_site.submissions.models import RunState, Submission, SubmissionState
 from docvqa_site.submissions.services import mark_baseline
 from evaluator.accounting.accountant import Accountant
 from tests.docvqa_site.factories import (
@@ -262,9 +262,19 @@ class TestHome:
             reverse("leaderboard:track", args=[track.slug]) in page for track in (bytes_track, private_track)
         )
 
+    def test_while_no_proof_is_accepted_a_card_says_so_once(self, client, private_track):
+        add_run(private_track, "Private method", budget=4.0, epsilon=3.0)
+        for name in ("home", "leaderboard:index"):
+            page = client.get(reverse(name)).text
+            assert page.count("No run with an accepted proof yet. Best so far:") == 1
+            assert page.count("No run with an accepted proof yet") == 1
+            assert page.index("accepted proof yet") < page.index("Private method")
+
     def test_home_and_leaderboards_say_how_many_take_part(self, client, bytes_track):
         for number in range(2):
             add_run(bytes_track, bytes_total=number + 1)
+        baseline = add_run(bytes_track, bytes_total=9).submission
+        Submission.objects.filter(pk=baseline.pk).update(is_baseline=True)
         link = f'<a href="{reverse("participation")}">2 teams, 2 submissions so far</a>'
         for name in ("home", "leaderboard:index"):
             assert link in client.get(reverse(name)).text
@@ -285,9 +295,9 @@ class TestHome:
     ):
         for number in range(6):
             add_run(bytes_track, bytes_total=number + 1)
-        # Tracks, versions, news, teams, submissions, kinds of files, the kit's, the first run with a rank, its row, the
-        # final results, the notices.
-        with django_assert_num_queries(12):
+        # Tracks, their phases, versions, news, kinds of files, the kit's, the first run with a rank, its row, the final
+        # results, the notices; and once an hour registrations, teams, submissions, downloads, countries.
+        with django_assert_num_queries(15):
             client.get(reverse("home"))
 
     def test_the_list_of_leaderboards_has_their_leaders(self, client, bytes_track):

@@ -103,6 +103,28 @@ def test_aligned_table_columns_carry_no_inline_style() -> None:
     assert "style" not in render_markdown("| a |\n| -: |\n| 1 |\n")
 
 
+def test_the_rows_of_a_table_have_headings_if_its_corner_is_empty() -> None:
+    html = render_markdown(
+        "| | sees | *who* |\n| - | - | -: |\n| **server** | sums | 1 |\n| | nothing | 2 |\n"
+    )
+    assert "<td></td>\n<th>sees</th>" in html
+    assert '<th scope="row"><strong>server</strong></th>\n<td>sums</td>' in html
+    assert "<td></td>\n<td>nothing</td>" in html
+    html = render_markdown("| round | sum |\n| - | - |\n| 1 | 2 |\n")
+    assert "<th>round</th>" in html
+    assert "<td>1</td>" in html
+
+
+def test_the_number_of_a_preprint_is_a_link() -> None:
+    html = render_markdown("Tobaben et al. (2024, arXiv:2411.03730), *arXiv:1602.05629v4*.")
+    assert '(2024, <a href="https://arxiv.org/abs/2411.03730" rel' in html
+    assert ">arXiv:1602.05629v4</a></em>." in html
+    html = render_markdown(
+        "[arXiv:2411.03730](https://a.example) `arXiv:2411.03730` myarXiv:2411.03730 arXiv:1.2"
+    )
+    assert html.count("<a ") == 1
+
+
 def test_an_address_in_a_text_is_a_link() -> None:
     html = render_markdown("See (https://example.org/a_b_c?d=1&e=2), or **https://example.org**.")
     assert '(<a href="https://example.org/a_b_c?d=1&amp;e=2" rel="nofollow noopener noreferrer">' in html

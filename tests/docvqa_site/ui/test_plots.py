@@ -1,7 +1,7 @@
 """Plots as pages have them: lines, marks and a level where the axes say, and everything in words and numbers too."""
 
 import re
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import dist
 
 from docvqa_site.ui.axes import linear, logarithmic, stretch
@@ -105,3 +105,46 @@ def test_a_table_has_the_numbers() -> None:
 
 def test_without_plots_nothing_is_drawn() -> None:
     assert draw() == draw(None) == ""
+
+
+def test_marks_that_share_a_target_are_named_together_as_far_as_there_is_room() -> None:
+    marks = [
+        Mark((10, 0.5), "front", name, f"/{name}/", name)
+        for name in ("FedAvg", "A method with a long name", "Another with a long name")
+    ]
+    wide, narrow = Plot(**FIELDS, marks=marks).drawings  # type: ignore[arg-type]
+    assert [label.text for label in wide.labels] == [", ".join(mark.name for mark in marks)]
+    assert [label.text for label in narrow.labels] == ["FedAvg +2"]
+
+
+def test_the_ends_of_an_interval_reach_past_the_mark_that_covers_it() -> None:
+    html = plot(
+        lines=[Line("whisker", [(10, 0.49), (10, 0.51)], "95% interval", is_interval=True)],
+        marks=[Mark((10, 0.5), "front")],
+    )
+    corners = [
+        tuple(map(float, corner.split(",")))
+        for corner in re.findall(r'plot-whisker" points="([^"]+)"', html)[0].split()
+    ]
+    mark = Mark((10, 0.5), "front")
+    at = re.search(r'plot-front" cx="([\d.]+)"', html)
+    assert at
+    for end in {y for _, y in corners}:
+        across = [x for x, y in corners if y == end]
+        assert min(across) < float(at[1]) - mark.radius - 1
+        assert max(across) > float(at[1]) + mark.radius + 1
+
+
+def test_the_text_of_a_level_is_where_neither_a_line_nor_a_mark_is() -> None:
+    level = Level(0.5, "budget, ε = 1")
+    rising = Line("two-stage", [(1, 0), (100, 0.6)])
+    for lines, point in (([], (100, 0.5)), ([rising], (80, 0.52)), ([], (1, 0.5))):
+        marks = [Mark(point, "two-stage")]
+        for drawing in Plot(**FIELDS, lines=lines, marks=marks, level=level).drawings:  # type: ignore[arg-type]
+            label = drawing.level_label
+            assert label
+            assert label.anchor == ("start" if point[0] > 1 else "end")
+            ((_, place),) = drawing.circles
+            assert not label.box.overlaps(Box.around(place, marks[0].radius))
+            for _, corners in drawing.lines:
+                assert not any(label.box.is_crossed(*part) for part in pairwise(corners))

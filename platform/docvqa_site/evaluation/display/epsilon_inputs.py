@@ -89,6 +89,11 @@ class EpsilonInputs:
     unit: str
     clip_norm: str
 
+    @property
+    def has_all_clients(self) -> bool:
+        """Whether every client takes part in every round."""
+        return not self.more and all(group.client_rate == ALL for group in self.groups)
+
     @classmethod
     def of(cls, accounting: Mapping[str, Any], budget: float | None) -> Self | None:
         """Return the inputs in the result of an accounting; None where there are none that this version can read."""

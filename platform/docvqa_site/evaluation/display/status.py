@@ -25,6 +25,7 @@ from docvqa_site.evaluation.models import (
 )
 from docvqa_site.evaluation.queue import places
 from docvqa_site.submissions.models import Run, RunState
+from evaluator.accounting.accountant import Accountant
 from evaluator.errors import ErrorCode, Problem
 from evaluator.messages.jobs import Epsilon, Outcome, Step, TrackRules
 from evaluator.messages.states import FINAL_STATES
@@ -119,6 +120,12 @@ class RunStatus:
     @property
     def epsilons(self) -> list[Epsilon]:
         return results.epsilon_rows(self.run.results)
+
+    @property
+    def rules_agree(self) -> bool:
+        """Whether ε is the same under both sampling rules."""
+        found = {row.sampling_rule: row.epsilon for row in self.epsilons if row.accountant is Accountant.PLD}
+        return len(found) > 1 and None not in found.values() and len(set(found.values())) == 1
 
     @property
     def shortfall(self) -> Shortfall | None:

@@ -20,7 +20,7 @@ from evaluator.messages.jobs import TrustLevel
 
 
 class Command(BaseCommand):
-    help = "Examine a run in this machine's sandbox to earn a trust level; see docs/trust-levels.md."
+    help = "Examine a run in this machine's sandbox to earn a trust level; see docs/examinations.md."
 
     @override
     def add_arguments(self, parser: ArgumentParser) -> None:
