@@ -16,11 +16,13 @@ from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 from typing_extensions import override
 
+from docvqa_site.audit.hiding import hidden_from
 from docvqa_site.audit.models import AuditEntry, entries_for, personal, record
 from docvqa_site.audit.sentences import described, titled
 
 # On the page of an object's history.
 MOST_SHOWN = 200
+HIDDEN = "Decisions on proofs that you may still have to judge, or have a conflict of interest about, aren't listed."
 
 ModelT = TypeVar("ModelT", bound=Model)
 ParentT = TypeVar("ParentT", bound=Model)
@@ -129,7 +131,12 @@ class AuditEntryAdmin(ReadOnlyAdmin[AuditEntry]):
 
     @override
     def get_queryset(self, request: HttpRequest) -> QuerySet[AuditEntry]:
-        return entries_for(request.user)
+        return entries_for(request.user, _hidden(request))
+
+    @override
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
+        note = {"subtitle": HIDDEN} if _hidden(request) else {}
+        return super().changelist_view(request, {**note, **(extra_context or {})})
 
     @override
     def get_search_results(
@@ -171,6 +178,14 @@ class AuditEntryAdmin(ReadOnlyAdmin[AuditEntry]):
     @admin.display(description="details")
     def readable(self, entry: AuditEntry) -> str:
         return json.dumps(entry.readable, indent=2, ensure_ascii=False)
+
+
+def _hidden(request: Any) -> Q:
+    """Return what is hidden from whoever makes the request. A page asks several times, and looks it up once."""
+    if not hasattr(request, "hidden_entries"):
+        request.hidden_entries = hidden_from(request.user) or Q()
+    found: Q = request.hidden_entries
+    return found
 
 
 class AuditedAdmin(WithHistory[ModelT]):
