@@ -16,11 +16,13 @@ from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 from typing_extensions import override
 
+from docvqa_site.audit.hiding import hidden_from
 from docvqa_site.audit.models import AuditEntry, entries_for, personal, record
 from docvqa_site.audit.sentences import described, titled
 
 # On the page of an object's history.
 MOST_SHOWN = 200
+HIDDEN = "Decisions on proofs that you may still have to judge, or have a conflict of interest about, aren't listed."
 
 ModelT = TypeVar("ModelT", bound=Model)
 ParentT = TypeVar("ParentT", bound=Model)
@@ -85,12 +87,41 @@ class ReadOnlyInline(ReadOnly, admin.TabularInline[ModelT, ParentT]):
     can_delete = False
 
 
+class ByFilter(admin.SimpleListFilter):
+    """Who acted: most entries are the site's own, about the steps of evaluations."""
+
+    title = "who"
+    parameter_name = "by"
+
+    @override
+    def lookups(self, _request: HttpRequest, _model_admin: Any) -> list[tuple[str, str]]:
+        return [
+            ("people", "people"),
+            ("staff", "organizers and reviewers"),
+            ("you", "you"),
+            ("site", "the site"),
+        ]
+
+    @override
+    def queryset(self, request: HttpRequest, queryset: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
+        match self.value():
+            case "people":
+                return queryset.filter(actor__isnull=False)
+            case "staff":
+                return queryset.filter(actor__is_staff=True)
+            case "you":
+                return queryset.filter(actor=request.user.pk)
+            case "site":
+                return queryset.filter(actor__isnull=True)
+        return queryset
+
+
 @admin.register(AuditEntry)
 class AuditEntryAdmin(ReadOnlyAdmin[AuditEntry]):
     """The audit trail, newest entry first."""
 
     list_display = ["at", "sentence", "changes"]
-    list_filter = ["action", "object_type", "at"]
+    list_filter = [ByFilter, "action", "object_type", "at"]
     list_select_related = ["actor"]
     search_fields = ["action", "object_type", "object_id", "actor__email", "actor__name"]
     fields = ("at", "sentence", "changes", "actor", "action", "object_type", "object_id", "readable")
@@ -100,7 +131,12 @@ class AuditEntryAdmin(ReadOnlyAdmin[AuditEntry]):
 
     @override
     def get_queryset(self, request: HttpRequest) -> QuerySet[AuditEntry]:
-        return entries_for(request.user)
+        return entries_for(request.user, _hidden(request))
+
+    @override
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
+        note = {"subtitle": HIDDEN} if _hidden(request) else {}
+        return super().changelist_view(request, {**note, **(extra_context or {})})
 
     @override
     def get_search_results(
@@ -142,6 +178,14 @@ class AuditEntryAdmin(ReadOnlyAdmin[AuditEntry]):
     @admin.display(description="details")
     def readable(self, entry: AuditEntry) -> str:
         return json.dumps(entry.readable, indent=2, ensure_ascii=False)
+
+
+def _hidden(request: Any) -> Q:
+    """Return what is hidden from whoever makes the request. A page asks several times, and looks it up once."""
+    if not hasattr(request, "hidden_entries"):
+        request.hidden_entries = hidden_from(request.user) or Q()
+    found: Q = request.hidden_entries
+    return found
 
 
 class AuditedAdmin(WithHistory[ModelT]):

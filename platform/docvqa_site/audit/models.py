@@ -14,6 +14,8 @@ from django.db import models
 from django.utils import timezone
 from typing_extensions import override
 
+from docvqa_site.audit.hiding import hidden_from
+
 
 class AuditEntry(models.Model):
     """One change. `actor` is empty for changes by the platform itself.
@@ -134,9 +136,14 @@ class Version(models.Model):
         return f"{self.name}: {self.value}"
 
 
-def entries_for(organizer: Any) -> "models.QuerySet[AuditEntry]":
-    """Return the entries that an organizer may see. A member of a team competes, and sees no actions of others."""
-    entries = AuditEntry.objects.all()
+def entries_for(organizer: Any, hidden: models.Q | None = None) -> "models.QuerySet[AuditEntry]":
+    """Return the entries that an organizer may see. A member of a team competes, and sees no actions of others.
+
+    Args:
+        hidden: The condition of what is hidden from the organizer, where it has been looked up already.
+    """
+    hidden = hidden_from(organizer) if hidden is None else hidden
+    entries = AuditEntry.objects.exclude(hidden) if hidden else AuditEntry.objects.all()
     return entries.filter(actor=organizer) if hasattr(organizer, "membership") else entries
 
 

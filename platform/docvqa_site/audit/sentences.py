@@ -83,6 +83,7 @@ SENTENCES = {
     "team.invited": "{actor} invited a person to team {object}",
     "team.member_removed": "{actor} removed a member from team {object}",
     "team.name_released": "{actor} left team {object}, whose name is free again",
+    "team.submissions_granted": "{actor} gave team {object} more submissions than its quota",
     "test_set.revealed": "{actor} revealed the private scores of test set {object}",
     "token.created": "{actor} created API token {object}",
     "token.revoked": "{actor} revoked API token {object}",
@@ -135,6 +136,7 @@ MOST_CHARACTERS = 200
 MOST_FOUND = 100
 # Hashes and keys, of which the beginning tells them apart.
 LONG_HEX = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{20,}\b")
+UUID_KEY = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 ISO_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)")
 
 Key = tuple[str, str]
@@ -253,11 +255,17 @@ def _names(keys: Iterable[Key], request: HttpRequest) -> dict[Key, SafeString]:
             model = apps.get_model(label)
         except (LookupError, ValueError):
             continue
-        found |= {(label, key): format_html("{} {}", model._meta.verbose_name, key) for key in wanted}
+        found |= {(label, key): _unnamed(model, key) for key in wanted}
         for one in _objects(model, wanted, request):
             link = _link(one, request)
             found |= {(label, str(one.pk)): link, (label, str(getattr(one, "slug", ""))): link}
     return found
+
+
+def _unnamed(model: type[Model], key: str) -> SafeString:
+    """Return what an object is called whose name can't be given, such as the run of a draft's test."""
+    shown = f"{key[:8]}… (removed, or not shown to you)" if UUID_KEY.fullmatch(key) else key
+    return format_html("{} {}", model._meta.verbose_name, shown)
 
 
 def _objects(model: type[Model], keys: set[str], request: HttpRequest) -> Iterable[Model]:

@@ -36,7 +36,7 @@ def closed_because(phases: Iterable["Phase"], now: datetime, *, paused: bool = F
     if phase is None:
         return "No phase is scheduled yet."
     if phase.has_ended(now):
-        return f"Closed on {_in_words(phase.ends_at)}."
+        return f"The deadline was {_in_words(phase.ends_at)}."
     return "" if phase.has_begun(now) else f"Opens on {_in_words(phase.starts_at)}."
 
 
@@ -49,4 +49,4 @@ def overlap(phases: Iterable["Phase"]) -> str:
 
 
 def _in_words(moment: datetime | None) -> str:
-    return f"{moment:%B} {moment.day}, {moment:%Y at %H:%M} UTC" if moment else "a day that isn't known"
+    return f"{moment:%b %-d, %Y, %H:%M} UTC" if moment else "a day that isn't known"

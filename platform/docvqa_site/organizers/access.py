@@ -19,6 +19,8 @@ from docvqa_site.challenge.selectors import organized_tracks
 from docvqa_site.submissions.selectors import competes
 
 DESK = "challenge.organize"
+# What closing a phase needs.
+CLOSING = ("challenge.change_track", "submissions.view_submission")
 SAFE = ("GET", "HEAD")
 POST = ("POST",)
 FORM = (*SAFE, *POST)

@@ -128,6 +128,7 @@ def _content(organizer: User, counts: Mapping[str, int]) -> Iterator[Fact]:
 def _records(organizer: User) -> Iterator[Fact]:
     """Yield the pages of the administration that record what happened."""
     yield _fact(organizer, "Audit trail", "audit.auditentry")
+    yield _fact(organizer, "What organizers and reviewers did", "audit.auditentry", "?by=staff")
     yield _fact(organizer, "Evaluations, with failed ones", "evaluation.evaluation")
     yield _fact(organizer, "Examinations", "evaluation.examination")
     yield _fact(organizer, "Run tokens", "submissions.runtoken")

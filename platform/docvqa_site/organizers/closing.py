@@ -37,6 +37,7 @@ from docvqa_site.submissions.deadline_reminders import participants
 from docvqa_site.submissions.models import Run, RunState, Submission, SubmissionState
 from docvqa_site.submissions.publication import kept_back
 from docvqa_site.ui.budgets import at_budget
+from docvqa_site.ui.plain_text import plain_text
 
 # The ranks of each board that the page of the results shows.
 SHOWN_RANKS = 10
@@ -194,7 +195,9 @@ def _announce(results: FinalResults, text: str, address: str, now: datetime) -> 
         text="\n\n".join(filter(None, [lead, text, f"[Standings, files and how to cite them]({address})"])),
         published_at=now,
     )
-    notify(participants(track), Kind.RESULTS, results.title, [*filter(None, [lead, text]), address])
+    notify(
+        participants(track), Kind.RESULTS, results.title, [*filter(None, [lead, plain_text(text)]), address]
+    )
 
 
 def _hashes(files: dict[str, bytes]) -> dict[str, str]:
@@ -260,6 +263,8 @@ def _standing(rank: int, row: Row) -> dict[str, object]:
         "anls": results.anls,
         "decimals": results.decimals,
         "bytes_total": results.bytes_total,
+        "counting": results.counting_label,
+        "level": "" if results.trust_level is None else results.trust_label,
         "epsilon": results.epsilon,
         "status": entry.status.label,
         "is_baseline": entry.is_baseline,

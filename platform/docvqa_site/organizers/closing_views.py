@@ -9,11 +9,11 @@ from docvqa_site.accounts.requests import UserRequest
 from docvqa_site.boards.snapshots import BoardsChangedError
 from docvqa_site.challenge.models import Phase
 from docvqa_site.organizers import closing
-from docvqa_site.organizers.access import FORM, for_organizers, organized_phase
+from docvqa_site.organizers.access import CLOSING, FORM, for_organizers, organized_phase
 from docvqa_site.organizers.forms import ClosingForm
 
 
-@for_organizers("challenge.change_track", "submissions.view_submission", methods=FORM)
+@for_organizers(*CLOSING, methods=FORM)
 def close(request: UserRequest, slug: str, phase_id: int) -> HttpResponseBase:
     phase = organized_phase(request.user, slug, phase_id)
     form = ClosingForm(request.POST or None, initial=_suggested(phase))

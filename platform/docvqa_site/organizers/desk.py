@@ -25,6 +25,7 @@ from docvqa_site.liveness.models import silences
 from docvqa_site.mail.models import OutgoingMail
 from docvqa_site.operations import figures
 from docvqa_site.organizers import needs
+from docvqa_site.organizers.access import CLOSING
 from docvqa_site.organizers.cards import cards_for, counted_for
 from docvqa_site.organizers.counting import counted
 from docvqa_site.organizers.days import bars, daily_submissions
@@ -47,8 +48,6 @@ MOST_FLAGGED = 20
 # Workers report every minute what they have.
 REPORTING = timedelta(minutes=2)
 MOST_NEAR_QUOTA = 20
-# What closing a phase needs, as its view does.
-CLOSING = ("challenge.change_track", "submissions.view_submission")
 # The counts of proofs that are neither accepted nor rejected for good, and what each of them is.
 UNDECIDED: dict[str, set[str]] = {
     "unsettled proofs": set(),

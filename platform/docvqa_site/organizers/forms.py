@@ -3,7 +3,9 @@
 from typing import Any
 
 from django import forms
+from django.db.models import QuerySet
 
+from docvqa_site.accounts.models import User
 from docvqa_site.boards.models import FinalResults
 from docvqa_site.challenge.models import Phase, RegistrationState, Track
 from docvqa_site.challenge.phases import overlap
@@ -12,9 +14,10 @@ from docvqa_site.evaluation.examining.levels import LEVELS
 from docvqa_site.evaluation.inventories import stock
 from docvqa_site.liveness.models import Outage
 from docvqa_site.organizers import phase_changes, rule_changes, track_changes
-from docvqa_site.organizers.announcements import Audience
+from docvqa_site.organizers.announcements import NARROWED, Audience, audiences_for, tracks_for
 from docvqa_site.organizers.choosing import LeakageField, NumbersField, offered, reject_unmatched
 from docvqa_site.reviews.run_appeals import MAX_ANSWER
+from docvqa_site.submissions.quota import MOST_EXTRA
 
 # Of registrations.
 DECISIONS = (RegistrationState.ADMITTED.value, RegistrationState.DECLINED.value)
@@ -196,20 +199,62 @@ class ExaminationForm(forms.Form):
     level = forms.TypedChoiceField(choices=[(level.value, level.label) for level in LEVELS], coerce=int)
 
 
-class AnnouncementForm(forms.Form):
-    audience = forms.TypedChoiceField(choices=Audience.choices, coerce=Audience, label="To")
+class MessageForm(forms.Form):
+    """What organizers write, in Markdown."""
+
+    subject = forms.CharField(max_length=120)
+    text = forms.CharField(
+        max_length=10_000,
+        widget=forms.Textarea,
+        help_text="In Markdown. Emails and notifications show it as plain text, with the address of each link.",
+    )
+
+
+class AnnouncementForm(MessageForm):
+    """What organizers write to many people; the choices are those of the organizer."""
+
+    audience = forms.TypedChoiceField(coerce=Audience, label="To")
     track = forms.ModelChoiceField(
-        Track.objects.all(),
+        Track.objects.none(),
         required=False,
         empty_label="all tracks",
         help_text="Counts only registrations, submissions and runs of this track. Ignored for “everyone”, “members of "
         "all teams” and “nobody”.",
     )
-    subject = forms.CharField(max_length=120)
-    text = forms.CharField(
-        max_length=10_000, widget=forms.Textarea, help_text="Plain text. News shows it as Markdown."
-    )
     on_news = forms.BooleanField(required=False, label="Also publish on News")
+
+    field_order = ("audience", "track")
+
+    def __init__(self, data: Any, organizer: User, **named: Any) -> None:
+        super().__init__(data, **named)
+        audience, track = self.fields["audience"], self.fields["track"]
+        assert isinstance(audience, forms.TypedChoiceField)  # noqa: S101
+        assert isinstance(track, forms.ModelChoiceField)  # noqa: S101
+        audience.choices = [(one.value, one.label) for one in audiences_for(organizer)]
+        track.queryset = tracks_for(organizer)
+        if organizer.organizes_single_tracks:
+            track.required, track.empty_label, track.help_text = True, None, ""
+            # News are of the whole site.
+            del self.fields["on_news"]
+
+    def clean(self) -> dict[str, Any]:
+        """Drop a track that doesn't narrow the audience, so that nothing says it did."""
+        values: dict[str, Any] = super().clean() or {}
+        return values if values.get("audience") in NARROWED else {**values, "track": None}
+
+
+class ExtraSubmissionsForm(forms.Form):
+    """More submissions than the quota for one team, with a reason that the team reads."""
+
+    track = forms.ModelChoiceField(Track.objects.none(), empty_label=None)
+    count = forms.IntegerField(min_value=1, max_value=MOST_EXTRA, initial=1, label="More submissions")
+    reason = forms.CharField(max_length=300, help_text="Sent to the team, and kept in the audit trail.")
+
+    def __init__(self, data: Any, tracks: QuerySet[Track]) -> None:
+        super().__init__(data)
+        track = self.fields["track"]
+        assert isinstance(track, forms.ModelChoiceField)  # noqa: S101
+        track.queryset = tracks
 
 
 class ResultsForm(forms.ModelForm[FinalResults]):
@@ -221,7 +266,7 @@ class ResultsForm(forms.ModelForm[FinalResults]):
         required=False,
         widget=forms.Textarea,
         help_text="In Markdown; appears after a sentence saying that the results are final. Published on "
-        "News, and sent to everyone who takes part in the track.",
+        "News, and sent as plain text to everyone who takes part in the track.",
     )
 
     class Meta:

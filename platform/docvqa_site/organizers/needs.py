@@ -148,7 +148,10 @@ def proof_needs(overdue: int, page: Page | None) -> Iterator[Need]:
 
 def unassigned_needs(unassigned: int, page: Page | None) -> Iterator[Need]:
     if unassigned:
-        text = "Nobody has been asked to decide. Assign reviewers, or wait for reviewers to claim the proofs."
+        text = (
+            "More decisions are needed, and nobody is assigned who hasn't decided. Assign reviewers, or wait for "
+            "reviewers to claim the proofs."
+        )
         heading = f"{unassigned} proof{pluralize(unassigned)} without a reviewer"
         yield Need(heading, text, "proofs-without-a-reviewer", page)
 

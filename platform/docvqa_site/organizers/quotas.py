@@ -1,14 +1,14 @@
-"""Teams that have used up their submissions of the day, or nearly all of their storage, in two queries."""
+"""Teams that have used up their submissions of the day, or nearly all of their storage, in three queries."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count, QuerySet, Sum
 from django.template.defaultfilters import pluralize
 
 from docvqa_site.challenge.models import Track
-from docvqa_site.submissions.models import Submission
+from docvqa_site.submissions.models import ExtraSubmissions, Submission
 from docvqa_site.submissions.quota import WINDOW
 from docvqa_site.ui.templatetags.ui import readable_bytes
 from docvqa_site.uploads.storage import nearly_full
@@ -50,10 +50,13 @@ def _without_slots(
     by_team = counted.order_by().values_list("track", "team", "team__name")
     used = by_team.annotate(count=Count("pk"))
     limits = {key: track.slots_per_day(now) for key, track in open_tracks.items()}
-    near = used.filter(count__gte=min(limits.values(), default=0))
+    near = list(used.filter(count__gte=min(limits.values(), default=0)).order_by("track", "team__name"))
+    granted = ExtraSubmissions.objects.filter(granted_at__gt=now - WINDOW, track__in=open_tracks).order_by()
+    by_key = granted.values_list("track", "team").annotate(Sum("count")) if near else ()
+    extra = {(track, team): count for track, team, count in by_key}
     found = []
-    for key, team, name, count in near.order_by("track", "team__name"):
-        limit = limits[key]
+    for key, team, name, count in near:
+        limit = limits[key] + extra.get((key, team), 0)
         if count >= limit:
             words = f"{limit} submission{pluralize(limit)} of 24 hours in {open_tracks[key]}"
             found.append(NearQuota(team, name, f"{count} of {words}"))

@@ -19,7 +19,7 @@ from docvqa_site.boards.corrections import corrections, published_ranks
 from docvqa_site.boards.models import newest_results
 from docvqa_site.boards.ordering import rank_in_words
 from docvqa_site.boards.standings import standings_of
-from docvqa_site.challenge.rankings import DISQUALIFIED
+from docvqa_site.challenge.rankings import DISQUALIFIED, WITH_PROOFS
 from docvqa_site.challenge.selectors import organized_tracks
 from docvqa_site.evaluation import clock
 from docvqa_site.evaluation.display.results import shortfall, shown_checks, tally
@@ -32,8 +32,9 @@ from docvqa_site.evaluation.services import evaluate_again
 from docvqa_site.organizers.access import POST, for_organizers
 from docvqa_site.organizers.forms import AnswerForm, DisqualificationForm, ExaminationForm
 from docvqa_site.reviews import run_appeals
-from docvqa_site.reviews.selectors import judgeable_submissions, verdict_on
-from docvqa_site.submissions.models import RUN_STATES, Run, RunState
+from docvqa_site.reviews.admin import STATES
+from docvqa_site.reviews.selectors import judgeable_submissions, verdict_of_counts
+from docvqa_site.submissions.models import RUN_STATES, Run, RunState, Submission
 from docvqa_site.submissions.selectors import competed_tracks
 from docvqa_site.submissions.services import accept_log, disqualify, mark_baseline, refund
 from docvqa_site.ui.paging import page_of
@@ -47,8 +48,8 @@ UNCONFIRMED = "Nothing was changed: please tick the box to confirm."
 
 @for_organizers("submissions.view_submission")
 def runs(request: UserRequest) -> HttpResponseBase:
-    """List the runs, the newest first, by track, state, text and flagged checks."""
-    chosen = {name: request.GET.get(name, "") for name in ("track", "state", "text", "flagged")}
+    """List the runs, the newest first, by track, state, state of the proof, text and flagged checks."""
+    chosen = {name: request.GET.get(name, "") for name in ("track", "state", "proof", "text", "flagged")}
     found = _judged_runs(request.user)
     if chosen["track"]:
         found = found.filter(submission__track__slug=chosen["track"])
@@ -56,6 +57,9 @@ def runs(request: UserRequest) -> HttpResponseBase:
         found = found.exclude(disqualified_because="")
     elif chosen["state"]:
         found = found.filter(state=chosen["state"], disqualified_because="")
+    if proof := STATES.get(chosen["proof"]):
+        of_state = Submission.objects.filter(proof[1](), track__ranking__in=WITH_PROOFS, practice=False)
+        found = found.filter(submission__in=of_state, scored_at__isnull=False)
     if chosen["flagged"]:
         found = found.filter(flagged_checks__gt=0)
     if text := chosen["text"]:
@@ -65,12 +69,16 @@ def runs(request: UserRequest) -> HttpResponseBase:
     query.pop("page", None)
     page = page_of(newest_first, PAGE_LENGTH, request.GET.get("page"))
     standings = standings_of(page)
+    tracks = organized_tracks(request.user).filter(is_draft=False)
     context = {
         "page": page,
-        "rows": [(one, standings.get(one.pk)) for one in page],
+        "rows": [(one, standings.get(one.pk), _review_of(one)) for one in page],
         "chosen": chosen,
         "competed": competed_tracks(request.user),
-        "tracks": organized_tracks(request.user).filter(is_draft=False),
+        "tracks": tracks,
+        "proofs": [(key, words) for key, (words, _) in STATES.items()]
+        if any(track.reviews_needed is not None for track in tracks)
+        else [],
         "states": [
             *(state for state in RUN_STATES if state[0] != RunState.DRAFT),
             (DISQUALIFIED, DISQUALIFIED),
@@ -151,7 +159,7 @@ def refund_slot(request: UserRequest, run_id: UUID) -> HttpResponseBase:
         return _back(request, run_id, UNCONFIRMED, messages.WARNING)
     if submission.refunded_at is not None:
         return _back(request, run_id, "The slot was already restored.", messages.WARNING)
-    refund(submission, actor=request.user)
+    refund(submission, actor=request.user, reason=request.POST.get("reason", "").strip()[:300])
     return _back(request, run_id, "The quota slot has been restored.")
 
 
@@ -228,7 +236,7 @@ def _judged_run(organizer: User, run_id: UUID) -> Run:
 def _review_of(run: Run) -> str:
     """Return what the board says of the proof of a scored run, such as "under review"; empty without a proof."""
     is_reviewed = run.submission.track.reviews_needed and run.scored_at and not run.submission.practice
-    return verdict_on(run.submission).status.label if is_reviewed else ""
+    return verdict_of_counts(run.submission).status.label if is_reviewed else ""
 
 
 def _back(request: UserRequest, run_id: UUID, text: str, level: int = messages.SUCCESS) -> HttpResponseBase:

@@ -1,15 +1,22 @@
-"""Teams as organizers see them: a list, and a page of each."""
+"""Teams as organizers see them: a list, and a page of each, with what organizers may do for a team."""
 
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
 from django.http import HttpResponseBase
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 
+from docvqa_site.accounts.models import User
 from docvqa_site.accounts.requests import UserRequest
+from docvqa_site.challenge.models import Track
 from docvqa_site.organizers import teams
-from docvqa_site.organizers.access import for_organizers
+from docvqa_site.organizers.access import POST, for_organizers
+from docvqa_site.organizers.announcements import audiences_for
+from docvqa_site.organizers.forms import ExtraSubmissionsForm
+from docvqa_site.submissions.extra_submissions import grant_submissions
 from docvqa_site.submissions.selectors import competed_tracks
 from docvqa_site.teams.models import Team
-from docvqa_site.teams.selectors import members
+from docvqa_site.teams.selectors import members, teams_ever_of
 from docvqa_site.ui.paging import page_of
 from docvqa_site.uploads.storage import storage_of
 
@@ -30,15 +37,49 @@ def listing(request: UserRequest) -> HttpResponseBase:
 
 @for_organizers("submissions.view_submission")
 def team(request: UserRequest, team_id: int) -> HttpResponseBase:
-    found: Team = get_object_or_404(teams.teams_for(request.user), pk=team_id)
+    return _page(request, _team(request.user, team_id), None)
+
+
+@for_organizers("submissions.view_submission", "submissions.change_submission", methods=POST)
+def grant(request: UserRequest, team_id: int) -> HttpResponseBase:
+    """Give the team more submissions to a track than its quota."""
+    found = _team(request.user, team_id)
+    if found in teams_ever_of(request.user):
+        raise PermissionDenied(
+            "You are or were in this team, so only other organizers can give it submissions."
+        )
+    form = ExtraSubmissionsForm(request.POST, teams.judged_tracks(found, request.user))
+    if not form.is_valid():
+        return _page(request, found, form, status=422)
+    given = grant_submissions(found, **form.cleaned_data, actor=request.user)
+    messages.success(request, f"{found} has {given.count} more in {given.track}. Its members are notified.")
+    return redirect("organizers:team", found.pk)
+
+
+def _team(organizer: User, team_id: int) -> Team:
+    found: Team = get_object_or_404(teams.teams_for(organizer), pk=team_id)
+    return found
+
+
+def _page(
+    request: UserRequest, found: Team, form: ExtraSubmissionsForm | None, status: int = 200
+) -> HttpResponseBase:
     in_tracks = teams.tracks_of(found, request.user, timezone.now())
     tracks = [one.track for one in in_tracks]
     submissions = teams.judged_submissions_of(found, request.user)
+    gives = request.user.has_perm("submissions.change_submission") and found not in teams_ever_of(
+        request.user
+    )
+    if form is None and gives and tracks:
+        form = ExtraSubmissionsForm(None, Track.objects.filter(pk__in=[track.pk for track in tracks]))
     context = {
         "team": found,
         "members": members(found),
         "past_members": found.past_memberships.select_related("user"),
         "in_tracks": in_tracks,
+        "form": form,
+        "extra": found.extra_submissions.filter(track__in=tracks).select_related("track")[:PAGE_LENGTH],
+        "writes": bool(audiences_for(request.user)),
         "page": page_of(submissions, PAGE_LENGTH, request.GET.get("page")),
         "unresolved": teams.unresolved_tokens(found, tracks),
         "indexes": teams.index_challenges(found, tracks)[:PAGE_LENGTH],
@@ -46,4 +87,4 @@ def team(request: UserRequest, team_id: int) -> HttpResponseBase:
         "storage": storage_of(found),
         "competed": competed_tracks(request.user),
     }
-    return render(request, "organizers/team.html", context)
+    return render(request, "organizers/team.html", context, status=status)

@@ -61,14 +61,23 @@ def with_numbers(teams: QuerySet[Team], organizer: User) -> QuerySet[Team]:
     )
 
 
-def tracks_of(team: Team, organizer: User, now: datetime) -> list[TeamInTrack]:
+def judged_tracks(team: Team, organizer: User) -> QuerySet[Track]:
     """Return the tracks in which the team has done something, but those that the organizer doesn't judge."""
     judged = organized_tracks(organizer).filter(is_draft=False).exclude(pk__in=closed_tracks(organizer))
+    tracks = {
+        *team.registrations.values_list("track", flat=True),
+        *team.run_tokens.order_by().values_list("track", flat=True).distinct(),
+        *team.submissions.order_by().values_list("track", flat=True).distinct(),
+        *team.index_challenges.order_by().values_list("track", flat=True).distinct(),
+    }
+    return judged.filter(pk__in=tracks)
+
+
+def tracks_of(team: Team, organizer: User, now: datetime) -> list[TeamInTrack]:
+    """Return the same tracks, each with what the team did there and may still do."""
     registrations = {one.track_id: one for one in team.registrations.all()}
     tokens = {track.pk: track for track in token_counts(team)}
-    submitted = team.submissions.order_by().values_list("track", flat=True).distinct()
-    indexes = team.index_challenges.order_by().values_list("track", flat=True).distinct()
-    active = judged.filter(pk__in={*registrations, *tokens, *submitted, *indexes})
+    active = judged_tracks(team, organizer)
     return [
         TeamInTrack(
             track,

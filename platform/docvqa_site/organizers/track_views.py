@@ -9,10 +9,19 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 
 from docvqa_site.accounts.requests import UserRequest
+from docvqa_site.boards.models import FinalResults, newest_results
 from docvqa_site.challenge.models import Phase, Track
 from docvqa_site.challenge.selectors import organized_tracks
 from docvqa_site.organizers import phase_changes
-from docvqa_site.organizers.access import FORM, POST, for_organizers, organized_phase, reject_competitor
+from docvqa_site.organizers.access import (
+    CLOSING,
+    FORM,
+    POST,
+    for_organizers,
+    organized_phase,
+    reject_competitor,
+)
+from docvqa_site.organizers.announcements import audiences_for
 from docvqa_site.organizers.forms import OfOneKind, PhaseForm, RulesForm, TrackForm
 from docvqa_site.organizers.track_changes import Changes, Preview, change_track, changes_between, preview
 
@@ -41,6 +50,8 @@ def _edit_track(
         "phases": stored.phases.all(),
         "current": stored.current_phase,
         "changes": stored.rule_changes.all(),
+        "writes": bool(audiences_for(request.user)),
+        "over": _over(stored) if request.user.has_perms(CLOSING) else [],
     }
     return _confirmed(
         request,
@@ -51,6 +62,17 @@ def _edit_track(
         make=lambda reason, seen: change_track(stored, form.cleaned_data, reason, seen, actor=request.user),
         done="the rules have been changed",
     )
+
+
+def _over(track: Track) -> list[tuple[Phase, FinalResults | None]]:
+    """Return the phases that have ended, or were closed, each with its newest final results."""
+    published = {results.phase_id: results for results in newest_results().filter(phase__track=track)}
+    now = timezone.now()
+    return [
+        (phase, published.get(phase.pk))
+        for phase in track.phases.all()
+        if phase.pk in published or phase.has_ended(now)
+    ]
 
 
 @for_organizers("challenge.change_track", methods=FORM)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.conf import settings
+from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
@@ -24,9 +25,10 @@ from docvqa_site.downloads.commands import drafts_of, has_files, track_commands,
 from docvqa_site.downloads.kit import find_wheel, install_command
 from docvqa_site.downloads.models import Download, DownloadKind
 from docvqa_site.news.models import NewsItem, published
-from docvqa_site.pages.member import home_of
+from docvqa_site.pages.member import MemberHome, home_of
 from docvqa_site.pages.participation import counted
 from docvqa_site.submissions.quota import PRACTICE_SLOTS
+from docvqa_site.teams.selectors import team_of
 from docvqa_site.ui.budgets import at_budget
 
 NEWS = 3
@@ -113,11 +115,18 @@ def home(request: HttpRequest) -> HttpResponse:
             "data_set": DATA_PAPER,
             "competition": COMPETITION_PAPER,
             "bibtex": bibtex(settings.SITE_URL, timezone.now().year),
-            "member": home_of(request.user) if isinstance(request.user, User) else None,
+            "member": _member(request.user),
         }
         return render(request, "pages/home.html", context)
 
     return page_unless_unchanged(request, _version(versions, news), respond)
+
+
+def _member(user: User | AnonymousUser) -> MemberHome | None:
+    """Return the part of the page that is the user's own. Staff without a team need not form one."""
+    if not isinstance(user, User) or (user.is_staff and team_of(user) is None):
+        return None
+    return home_of(user)
 
 
 @require_safe

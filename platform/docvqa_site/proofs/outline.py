@@ -6,10 +6,11 @@ of the site.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from html import unescape
 from itertools import pairwise
 from urllib.parse import urlsplit
 
-from django.utils.html import escape, format_html, format_html_join
+from django.utils.html import escape, format_html, format_html_join, strip_tags
 from django.utils.safestring import SafeString, mark_safe
 from markdown_it.token import Token
 
@@ -39,6 +40,14 @@ class Heading:
     html: SafeString
 
 
+@dataclass(frozen=True)
+class Section:
+    """A section of a proof: the id that leads to it, and its title as text."""
+
+    anchor: str
+    title: str
+
+
 @dataclass
 class Outline:
     """The headings of one proof, in their order; the cells of a notebook share one."""
@@ -61,14 +70,18 @@ class Outline:
             if token.children:
                 token.children = list(_with_links(token.children, show_picture))
 
+    def sections(self) -> list[Section]:
+        """Return the sections, as other pages link to them."""
+        return [Section(one.anchor, unescape(strip_tags(one.html))) for one in self.headings]
+
     def as_html(self) -> SafeString:
-        """Return the list of contents; empty for a proof with few headings."""
+        """Return the contents, folded, so that the text begins in sight; empty for a proof with few headings."""
         listed = [heading for heading in self.headings if heading.level <= LISTED_LEVELS][:MAX_LISTED]
         if len(listed) < MIN_LISTED:
             return SafeString("")
         entries = ((heading.level, heading.anchor, heading.html) for heading in listed)
         return format_html(
-            '<details class="proof-contents" open><summary>Contents</summary>'
+            '<details class="proof-contents"><summary>Contents</summary>'
             '<nav aria-label="Contents of the proof"><ul>{}</ul></nav></details>',
             format_html_join("", '<li class="level-{}"><a href="#{}">{}</a></li>', entries),
         )

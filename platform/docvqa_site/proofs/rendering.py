@@ -18,7 +18,7 @@ from django.utils.safestring import SafeString, mark_safe
 from docvqa_site.docs.rendering import wrap_tables
 from docvqa_site.proofs.front_matter import as_table
 from docvqa_site.proofs.notebooks import Bundle, Cell, Output, as_terminal, joined, read_notebook
-from docvqa_site.proofs.outline import Outline, leads_out
+from docvqa_site.proofs.outline import Outline, Section, leads_out
 from docvqa_site.proofs.pictures import ATTACHMENT, KINDS, Pictures, UnshownError, detached, picture
 from docvqa_site.proofs.reading import MAX_PROOF_BYTES, decoded
 from docvqa_site.proofs.unshown import Kind, Unshown, as_notice, cell_anchor
@@ -43,10 +43,11 @@ PLAIN, MARKDOWN, LATEX = "text/plain", "text/markdown", "text/latex"
 
 @dataclass(frozen=True)
 class RenderedProof:
-    """A proof as HTML, with a notice at its top of what isn't shown, and this as a list."""
+    """A proof as HTML, with a notice at its top of what isn't shown, and this as a list; and its sections."""
 
     html: SafeString
     unshown: tuple[Unshown, ...] = ()
+    sections: tuple[Section, ...] = ()
 
 
 def render_proof(content: bytes, filename: str) -> RenderedProof:
@@ -107,6 +108,7 @@ def _markdown_file(text: str, filename: str) -> RenderedProof:
     return RenderedProof(
         format_html("{}{}{}{}", as_notice(page.unshown), table, page.outline.as_html(), html),
         tuple(page.unshown),
+        tuple(page.outline.sections()),
     )
 
 
@@ -122,7 +124,7 @@ def _notebook(cells: Sequence[Cell], filename: str) -> RenderedProof:
         page.outline.as_html(),
         mark_safe("".join(shown)),  # noqa: S308  (each part is safe)
     )
-    return RenderedProof(html, tuple(page.unshown))
+    return RenderedProof(html, tuple(page.unshown), tuple(page.outline.sections()))
 
 
 class _Part:

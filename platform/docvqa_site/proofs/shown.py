@@ -10,6 +10,7 @@ from django.utils.safestring import mark_safe
 
 from docvqa_site.proofs.models import Drawing, DrawingState, Page
 from docvqa_site.proofs.named_code import NamedCode, named_code
+from docvqa_site.proofs.outline import Section
 from docvqa_site.proofs.pages import draw_later
 from docvqa_site.proofs.reading import is_pdf, read_proof
 from docvqa_site.proofs.rendering import RenderedProof, render_proof
@@ -111,6 +112,19 @@ def shown_proof(artifact: Artifact, page_url: Callable[[int], str]) -> ShownProo
         return ShownProof(artifact, problems=error.problems)
 
 
+def sections_of(upload: Upload) -> Sequence[Section]:
+    """Return the sections of a proof, to which other pages can lead; none of a PDF, and of what can't be shown."""
+    if is_pdf(upload):
+        return ()
+    stored = caches["pages"].get(_key(upload)) or {}
+    if (known := stored.get("sections")) is not None:
+        return [Section(**one) for one in known]
+    try:
+        return _rendered(upload).sections
+    except (FileNotFoundError, ProblemError):
+        return ()
+
+
 def _pages(artifact: Artifact, page_url: Callable[[int], str]) -> ShownProof:
     drawing = draw_later(artifact.upload)
     pages = [ShownPage(page, page_url(page.number)) for page in drawing.pages.all()]
@@ -127,14 +141,21 @@ def _problems(drawing: Drawing) -> list[Problem]:
     return [Problem.model_validate(drawing.problem)] if drawing.problem else []
 
 
+def _key(upload: Upload) -> str:
+    # By the upload, not by its hash: that is what the uploader announced, and nobody may name another team's.
+    return f"proof:{evaluator_version()}:{upload.pk}"
+
+
 def _rendered(upload: Upload) -> RenderedProof:
     """Return the proof as HTML, which is rendered once unless images make it large."""
-    # By the upload, not by its hash: that is what the uploader announced, and nobody may name another team's.
-    cache, key = caches["pages"], f"proof:{evaluator_version()}:{upload.pk}"
-    if stored := cache.get(key):
+    cache, key = caches["pages"], _key(upload)
+    if (stored := cache.get(key)) and stored["html"]:
         unshown = tuple(Unshown(**{**one, "kind": Kind(one["kind"])}) for one in stored["unshown"])
-        return RenderedProof(mark_safe(stored["html"]), unshown)  # noqa: S308  (it was rendered here)
+        sections = tuple(Section(**one) for one in stored.get("sections", ()))
+        return RenderedProof(mark_safe(stored["html"]), unshown, sections)  # noqa: S308  (it was rendered here)
     rendered = render_proof(read_proof(upload), upload.filename)
-    if len(rendered.html) <= MAX_CACHED_CHARACTERS:
-        cache.set(key, asdict(rendered), CACHED_SECONDS)
+    kept = asdict(rendered)
+    if len(rendered.html) > MAX_CACHED_CHARACTERS:
+        kept["html"] = ""
+    cache.set(key, kept, CACHED_SECONDS)
     return rendered

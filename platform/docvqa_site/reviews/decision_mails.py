@@ -10,6 +10,7 @@ from django.utils import timezone
 from docvqa_site.notifications.kinds import Kind
 from docvqa_site.notifications.sending import notify
 from docvqa_site.reviews.deadlines import SECOND_OPINION_TIME
+from docvqa_site.reviews.drafts import Draft
 from docvqa_site.reviews.eligibility import eligible_reviewers, organizers_for
 from docvqa_site.reviews.models import Appeal, Decision, ProofReview
 from docvqa_site.reviews.selectors import reviewer_numbers, verdict_on
@@ -41,10 +42,12 @@ def takes_effect(review: ProofReview) -> datetime:
     return (review.decided_at or timezone.now()) + SECOND_OPINION_TIME
 
 
-def mail_decision(review: ProofReview, change_reason: str, before: Decision) -> None:
+def mail_decision(review: ProofReview, given: Draft, before: Decision) -> None:
     """Mail the decision to the team; and where another reviewer is needed, to those who can decide or assign one.
 
-    `before` is what the same reviewer had decided.
+    Args:
+        given: What the reviewer wrote with the decision; the preview on the desk shows the same of it.
+        before: What the same reviewer had decided.
     """
     submission = review.submission
     verdict = verdict_on(submission)
@@ -63,8 +66,8 @@ def mail_decision(review: ProofReview, change_reason: str, before: Decision) -> 
             text = f"{named.format('changed')} from “{before.label}” to “{decision.label}”."
     lines = [
         text,
-        "" if verdict.rejection else review.reason,
-        f"Why the decision changed: {change_reason}" if change_reason else "",
+        "" if verdict.rejection else given.reason,
+        f"Why the decision changed: {given.change_reason}" if given.change_reason else "",
         f"Please upload a revised proof by {review.changes_due:%b %-d, %Y}." if review.changes_due else "",
         *_status(submission, verdict),
         "Another reviewer still requests changes. Please upload a revised proof."
@@ -74,13 +77,18 @@ def mail_decision(review: ProofReview, change_reason: str, before: Decision) -> 
         f"{SECOND_OPINION_TIME.days} days (by {takes_effect(review):%b %-d, %Y})."
         if verdict.is_proposal
         else "",
-        "Read the reviewer's notes and reply:"
-        if review.notes
-        else "Read the history of the review and reply:",
+        "The reviewer's notes on questions of the checklist:" if given.remarks else "",
+        *(_noted(*remark) for remark in given.remarks),
+        "Read the history of the review and reply:",
     ]
     _mail_team(submission, f"Proof of {submission}: {subject}", lines)
     if verdict.is_proposal or verdict.is_split:
         _ask_for_another(review, f" by {takes_effect(review):%b %-d, %Y}" if verdict.is_proposal else "")
+
+
+def _noted(question: str, answer: str, note: str) -> str:
+    """Return a note on a question, with the answer to it, in lines of its own."""
+    return f"On the question “{question}”{f' (answer: {answer})' if answer else ''}:\n{note}"
 
 
 def mail_standing_rejection(submission: Submission) -> None:

@@ -18,6 +18,7 @@ from docvqa_site.accounts.requests import UserRequest
 from docvqa_site.evaluation.display.status import statuses
 from docvqa_site.limits import Limit
 from docvqa_site.proofs.named_code import named_code
+from docvqa_site.proofs.shown import sections_of
 from docvqa_site.reviews.access import View, for_reviewers, reviewed_submission
 from docvqa_site.reviews.assignments import assign, unassign
 from docvqa_site.reviews.checklist import CHECKLIST
@@ -42,6 +43,7 @@ from docvqa_site.reviews.forms import (
 from docvqa_site.reviews.history import last_decision
 from docvqa_site.reviews.models import Decision, ProofReview, Recusal
 from docvqa_site.reviews.recusals import lift_recusal, recuse, withdrawal_effect
+from docvqa_site.reviews.sections import sections_by_question
 from docvqa_site.reviews.selectors import (
     coordinates,
     is_settled,
@@ -317,19 +319,22 @@ def _desk(
     sees = sees_decisions(submission, request.user)
     threads = threads_for_reviewer(submission, request.user, sees_decisions=sees)
     table = facts_on(submission, runs, proof)
+    sections = sections_by_question(sections_of(proof.upload)) if proof else {}
     context = {
         "submission": submission,
         "form": form,
+        "places": form.places() if form and form.is_bound else [],
         "runs": runs,
         "unresolved_challenges": challenges_against(submission),
         "facts": table,
-        "groups": form.groups(table, threads, written.earlier) if form else [],
+        "groups": form.groups(table, threads, written.earlier, sections) if form else [],
         "chosen": request.POST.get("decision", ""),
         "decisions": DECISIONS,
         "general": next((thread.lines for thread in threads if not thread.item), []),
         "about_proof": f"Proof of {submission}",
         "is_insider": True,
         "proof": proof,
+        "proof_url": reverse("reviews:proof", args=[submission.pk]),
         "named_code": named_code(proof.upload) if proof else None,
         "versions": submission.artifacts.filter(superseded_at__isnull=False).order_by("-version"),
         "own": own,

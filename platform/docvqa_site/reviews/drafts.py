@@ -12,6 +12,11 @@ from docvqa_site.submissions.models import Artifact
 
 MAX_NOTE = 2_000
 MAX_REASON = 5_000
+# The decisions that ask the team for another proof, as questions.
+OBJECTIONS = {
+    Decision.CHANGES_REQUESTED: "Request changes",
+    Decision.REJECTED: "Reject the proof",
+}
 
 Note = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_NOTE)]
 
@@ -88,18 +93,16 @@ class Draft(BaseModel):
         """The questions that are answered with no."""
         return [item.question for item in CHECKLIST if self.answers.get(item.key) is Answer.NO]
 
-    @property
-    def is_full_support(self) -> bool:
-        """Whether every question has an answer, and none of them is no."""
-        return self.answered == len(CHECKLIST) and not self.doubted
-
     def contradicts(self, decision: Decision) -> str:
-        """Return how the answers contradict the decision, as a question; empty if they don't."""
+        """Return how the answers contradict the decision, as a question; empty if they don't.
+
+        An objection without a "no" leaves the team without a question to work on.
+        """
         if decision == Decision.ACCEPTED and (doubted := self.doubted):
             count = f"{len(doubted)} question{'' if len(doubted) == 1 else 's'}"
             return f"You answered “no” to {count}: {' '.join(doubted)} Accept the proof anyway?"
-        if decision == Decision.REJECTED and self.is_full_support:
-            return "You answered “no” to no question. Reject the proof anyway?"
+        if decision in OBJECTIONS and not self.doubted:
+            return f"You answered “no” to no question, so none names what is wrong. {OBJECTIONS[decision]} anyway?"
         return ""
 
     @property

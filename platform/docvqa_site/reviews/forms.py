@@ -10,6 +10,7 @@ from django.forms import BoundField
 from typing_extensions import override
 
 from docvqa_site.accounts.models import User
+from docvqa_site.proofs.outline import Section
 from docvqa_site.reviews.appeals import MAX_APPEAL
 from docvqa_site.reviews.checklist import CHECKLIST, Answer, Group
 from docvqa_site.reviews.deadlines import default_due, is_in_reach
@@ -35,7 +36,7 @@ class ChecklistQuestion:
     """An item of the checklist on the page: its fields, what the platform knows, and what was written about it.
 
     `state` is the answer that the form shows, empty for none; only the first question without one is unfolded.
-    `earlier` is what the reviewer answered about an earlier version.
+    `earlier` is what the reviewer answered about an earlier version, and `section` the proof's on its subject.
     """
 
     key: str
@@ -46,6 +47,7 @@ class ChecklistQuestion:
     state: str
     is_open: bool
     earlier: EarlierAnswer | None
+    section: Section | None
 
     @property
     def is_answered_by_team(self) -> bool:
@@ -90,9 +92,7 @@ class ReviewForm(forms.Form):
         required=False,
         help_text="I don't work with the authors, don't compete with them here, and have no other stake in the result.",
     )
-    confirms_contradiction = forms.BooleanField(
-        label="Yes, this is my decision despite my answers", required=False
-    )
+    confirms_contradiction = forms.BooleanField(label="Yes, this is my decision", required=False)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -158,15 +158,17 @@ class ReviewForm(forms.Form):
             if self[name].errors
         ]
 
-    def tendency(self) -> str:
-        """Return "for" if every question is answered, and none with no; "against" if one is; otherwise nothing."""
-        answers = [self[item.key].value() for item in CHECKLIST]
-        return "against" if Answer.NO in answers else "for" if all(answers) else ""
-
     def groups(
-        self, table: FactTable, threads: Iterable[Thread], earlier: Mapping[str, EarlierAnswer]
+        self,
+        table: FactTable,
+        threads: Iterable[Thread],
+        earlier: Mapping[str, EarlierAnswer],
+        sections: Mapping[str, Section],
     ) -> list[tuple[Group, list[ChecklistQuestion]]]:
-        """Return the questions by group, each with the platform's facts, the messages on it and an earlier answer."""
+        """Return the questions by group, each with the platform's facts, the messages on it and an earlier answer.
+
+        `sections` are those of the proof, by the keys of the questions that they are about.
+        """
         lines = {thread.item: thread.lines for thread in threads}
         states = {item.key: str(self[item.key].value() or "") for item in CHECKLIST}
         first = next((key for key, state in states.items() if not state), "")
@@ -183,6 +185,7 @@ class ReviewForm(forms.Form):
                 states[key],
                 is_open,
                 earlier.get(key),
+                sections.get(key),
             )
 
         return [(group, [question(item.key) for item in CHECKLIST if item.group == group]) for group in Group]

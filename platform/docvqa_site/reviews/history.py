@@ -4,10 +4,14 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from django.db.models import Q
+
+from docvqa_site.accounts.models import User
 from docvqa_site.audit.models import AuditEntry
 from docvqa_site.reviews.checklist import Answer
 from docvqa_site.reviews.drafts import Draft
 from docvqa_site.reviews.models import Decision, ProofReview
+from docvqa_site.reviews.selectors import hidden_reviews
 
 DECISIONS = {f"proof_review.{decision}": decision for decision in Decision if decision != Decision.PENDING}
 REOPENED = "proof_review.reopened"
@@ -56,6 +60,18 @@ def history_of(reviews: Collection[ProofReview]) -> History:
             last = max(at for at, one in enumerate(made) if one.review == by_key[entry.object_id])
             made[last] = replace(made[last], withdrawn_at=entry.at)
     return History(made, [entry.at for entry in entries if entry.action == STANDS])
+
+
+def hidden_decisions(*, reader: User, **_: object) -> Q | None:
+    """Return the condition of the entries on decisions that `reader` may not read, or not yet; None without any.
+
+    Receives `audit.hiding.entries_asked`. Whoever judges alone doesn't read from the audit trail either what others
+    decided, or that they did.
+    """
+    keys = [str(key) for key in hidden_reviews(reader)]
+    if not keys:
+        return None
+    return Q(object_type=OBJECT_TYPE, object_id__in=keys, action__in=[*DECISIONS, REOPENED, STANDS])
 
 
 def last_decision(review: ProofReview) -> PastDecision | None:

@@ -1,7 +1,6 @@
 """A privacy proof, as reviewers and the team that wrote it read it. For everybody else there is no such page."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
 from django.conf import settings
@@ -15,14 +14,13 @@ from django.views.decorators.http import require_safe
 
 from docvqa_site.accounts.models import User
 from docvqa_site.accounts.requests import UserRequest
-from docvqa_site.accounts.selectors import is_reviewer
 from docvqa_site.proofs.changes import changes_between, changes_to_kit_proof
 from docvqa_site.proofs.named_code import NamedCode, named_code
 from docvqa_site.proofs.page_images import page_image
 from docvqa_site.proofs.shown import shown_proof
 from docvqa_site.reviews.selectors import readable_proofs, staged_proofs
-from docvqa_site.reviews.threads import is_of_team
-from docvqa_site.submissions.models import Artifact, ArtifactState, Submission, SubmissionState
+from docvqa_site.reviews.ways import ways_back
+from docvqa_site.submissions.models import Artifact, ArtifactState
 from docvqa_site.ui.caching import PRIVATE
 from docvqa_site.uploads.stores import current_store
 from evaluator.errors import ProblemError
@@ -46,7 +44,8 @@ def proof(request: UserRequest, submission_id: UUID) -> HttpResponse:
     """Show the proof of one submission to staff and its team; it is not found for everybody else.
 
     The newest version, unless `version` in the address names another one. With `framed`, the text alone: a browser
-    sends no cookie with what a frame without rights links to, so those links are on the page around it.
+    sends no cookie with what a frame without rights links to, so those links are on the page around it. With the
+    key of a `question`, the way back to the review leads to it.
     """
     versions = _readable(request.user, submission=submission_id)
     artifact = _version(versions, request.GET.get("version"))
@@ -61,9 +60,10 @@ def proof(request: UserRequest, submission_id: UUID) -> HttpResponse:
         "file_url": reverse("reviews:proof_file", args=[submission_id]) + f"?version={artifact.version}",
         "versions": versions,
         "is_framed": "framed" in request.GET,
+        "is_sandboxed": True,
     }
     template = "reviews/proof_framed.html" if context["is_framed"] else "reviews/proof.html"
-    context |= _site_around(request.user, artifact.submission)
+    context["ways_back"] = ways_back(request.user, artifact.submission, request.GET.get("question", ""))
     response = render(request, template, context, status=422 if shown.problems else 200)
     # Images load as one scrolls only where scripts could run, and the pages of a PDF have no markup of its author.
     response["Content-Security-Policy"] = POLICY if shown.pages else SANDBOX
@@ -88,8 +88,8 @@ def changes(request: UserRequest, submission_id: UUID) -> HttpResponse:
     """
     proofs, first = _readable(request.user, submission=submission_id), request.GET.get("from", "1")
     after = _version(proofs, request.GET.get("to"))
-    context: dict[str, object] = {"submission": after.submission, "after": after}
-    context |= _site_around(request.user, after.submission)
+    context: dict[str, object] = {"submission": after.submission, "after": after, "is_sandboxed": True}
+    context["ways_back"] = ways_back(request.user, after.submission)
     name = "Kit's proof" if first == "kit" else f"Version {first}"
     context["sides"] = name, f"Version {after.version}"
     try:
@@ -130,34 +130,6 @@ def saved_file(artifact: Artifact) -> HttpResponse:
     upload = artifact.upload
     url = current_store().download_url(upload.store_key, upload.filename, settings.DOWNLOAD_URL_SECONDS)
     return HttpResponseRedirect(url, headers={"Cache-Control": PRIVATE})
-
-
-@dataclass(frozen=True)
-class WayBack:
-    """A link to a page that a proof is part of; `what` names it within a sentence."""
-
-    name: str
-    address: str
-    what: str = ""
-
-
-def _site_around(user: User, submission: Submission) -> dict[str, object]:
-    """Return what the frame of the site, with its menus, needs around a proof; the last way leads back to the review.
-
-    The policy of the page allows what a team wrote neither scripts nor forms, and so allows the site none.
-    """
-    page = WayBack(str(submission), submission.get_absolute_url(), "the submission")
-    is_submitted = submission.state == SubmissionState.SUBMITTED
-    if is_of_team(submission, user):
-        ways = [WayBack("Submissions", reverse("submissions:list")), page]
-        if is_submitted:
-            ways.append(WayBack("Proof review", reverse("reviews:team", args=[submission.pk]), "the review"))
-    elif is_submitted and is_reviewer(user):
-        desk = WayBack(str(submission), reverse("reviews:desk", args=[submission.pk]), "the review")
-        ways = [WayBack("Proof reviews", reverse("reviews:queue")), desk]
-    else:
-        ways = [page]
-    return {"ways_back": ways, "is_sandboxed": True}
 
 
 def _readable(user: User, **which: object) -> list[Artifact]:

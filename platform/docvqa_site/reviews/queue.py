@@ -132,6 +132,12 @@ def queue_of(reviewer: User) -> list[Section]:
     ]
 
 
+def conflicts_of(reviewer: User) -> list[str]:
+    """Return the titles of the submissions that the queue leaves out, since the reviewer reported a conflict."""
+    reported = reviewer.recusals.filter(why=Recusal.Why.CONFLICT, submission__state=SubmissionState.SUBMITTED)
+    return list(reported.values_list("submission__title", flat=True))
+
+
 def waiting_for(reviewer: User) -> int:
     """Return how many proofs need the reviewer's decision."""
     return awaiting_review(reviewer).count()

@@ -112,7 +112,10 @@ def _mail_organizers(found: Recusal, *, has_decided: bool) -> None:
     submission = found.submission
     lines = [
         f"{found.person} {IN_WORDS[Recusal.Why(found.why)]} the privacy proof of “{submission}”.",
-        "Their decision has been withdrawn." if has_decided else "",
+        "Their decision has been withdrawn. If you were asked for another reviewer because of it, the date in that "
+        "email no longer applies."
+        if has_decided
+        else "",
         found.text,
         "Assign another reviewer if the proof needs one:",
         settings.SITE_URL + reverse("reviews:assign", args=[submission.pk]),

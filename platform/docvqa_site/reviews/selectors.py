@@ -177,7 +177,8 @@ def undecided_kinds(submissions: QuerySet[Submission], reviewer: User, due: date
     kinds = {
         ProofMark.WAITING: Q(waits_for_reviewers(), state=SubmissionState.SUBMITTED),
         ProofMark.OVERDUE: Q(published_at__lt=due),
-        ProofMark.UNASSIGNED: ~Q(pk__in=asked.values("submission")),
+        # Of contested ones, all reviewers were asked by email.
+        ProofMark.UNASSIGNED: Q(rejections=0) & ~Q(pk__in=asked.values("submission")),
         ProofMark.CONTESTED: Q(rejections__gt=0),
         ProofMark.UNSEEN: ~seen,
     }
@@ -240,12 +241,15 @@ def disclosed_submissions(user: User) -> QuerySet[Submission]:
     Organizers who don't review read everything, and so do reviewers who coordinate a review instead of deciding.
     Whoever has a conflict of interest reads nothing.
     """
-    found = reviewable_submissions(user)
+    return _disclosed(reviewable_submissions(user), user)
+
+
+def _disclosed(reviewable: QuerySet[Submission], user: User) -> QuerySet[Submission]:
     if not is_reviewer(user):
-        return found
+        return reviewable
     decided = ProofReview.objects.filter(reviewer=user).exclude(**PENDING).values("submission")
     coordinated = _recused_from(user, Recusal.Why.COORDINATION)
-    return found.filter(settled() | Q(pk__in=decided) | Q(pk__in=coordinated))
+    return reviewable.filter(settled() | Q(pk__in=decided) | Q(pk__in=coordinated))
 
 
 def sees_decisions(submission: Submission, user: User) -> bool:
@@ -263,8 +267,18 @@ def judges_alone(submission: Submission, user: User) -> bool:
 
 def visible_reviews(user: User) -> QuerySet[ProofReview]:
     """Return the reviews that `user` may read: all of disclosed submissions, and their own."""
-    own = Q(reviewer=user, submission__in=reviewable_submissions(user))
-    return ProofReview.objects.filter(own | Q(submission__in=disclosed_submissions(user)))
+    # What decides about conflicts is looked up once.
+    reviewable = reviewable_submissions(user)
+    own = Q(reviewer=user, submission__in=reviewable)
+    return ProofReview.objects.filter(own | Q(submission__in=_disclosed(reviewable, user)))
+
+
+def hidden_reviews(user: User) -> list[int]:
+    """Return the keys of the reviews that `user` may not read, or not yet."""
+    if not ProofReview.objects.exclude(reviewer=user).exists():
+        return []
+    visible = visible_reviews(user).values("pk").order_by()
+    return list(ProofReview.objects.exclude(pk__in=visible).order_by().values_list("pk", flat=True))
 
 
 def coordinates(submission: Submission, user: User) -> bool:

@@ -96,7 +96,7 @@ def decide(
             **given.texts(),
             checklist=review.checklist,
         )
-        mail_decision(review, given.change_reason, Decision(before))
+        mail_decision(review, given, Decision(before))
     return review
 
 

@@ -6,7 +6,7 @@ from django.views.decorators.http import require_safe
 
 from docvqa_site.accounts.requests import UserRequest
 from docvqa_site.reviews.access import for_reviewers
-from docvqa_site.reviews.queue import Part, queue_of
+from docvqa_site.reviews.queue import Part, conflicts_of, queue_of
 
 
 @require_safe
@@ -15,4 +15,9 @@ def queue(request: UserRequest) -> HttpResponse:
     """Show a reviewer what needs their decision, what waits for others and what is accepted."""
     sections = queue_of(request.user)
     waiting = next(section.total for section in sections if section.part == Part.NEEDS_ME)
-    return render(request, "reviews/queue.html", {"sections": sections, "waiting_proofs": waiting})
+    context = {
+        "sections": sections,
+        "waiting_proofs": waiting,
+        "conflicts": conflicts_of(request.user),
+    }
+    return render(request, "reviews/queue.html", context)

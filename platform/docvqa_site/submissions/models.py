@@ -451,6 +451,26 @@ class IndexChallenge(models.Model):
         return f"Challenge of index {self.index_sha256}"
 
 
+class ExtraSubmissions(models.Model):
+    """Submissions that organizers gave a team beyond its quota; see `docvqa_site.submissions.quota.Extra`.
+
+    The audit trail says who gave them.
+    """
+
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="extra_submissions")
+    track = models.ForeignKey(Track, on_delete=models.PROTECT, related_name="extra_submissions")
+    count = models.PositiveSmallIntegerField()
+    reason = models.CharField(max_length=300)
+    granted_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["-granted_at", "-pk"]
+        verbose_name_plural = "extra submissions"
+
+    def __str__(self) -> str:
+        return f"{self.count} more for {self.team} in {self.track}"
+
+
 class ArtifactState(models.TextChoices):
     """The state of a file in its place; `docvqa_site.submissions.states` says what may follow what."""
 

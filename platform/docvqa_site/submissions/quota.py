@@ -1,6 +1,6 @@
 """The number of submissions that a team and its members have left, over a window that moves with the clock."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -10,6 +10,19 @@ WINDOW = timedelta(hours=24)
 RETURNED_SLOTS = 5
 # The practice submissions of a team and its members in 24 hours, which count for themselves.
 PRACTICE_SLOTS = 3
+# What an organizer gives a team at once.
+MOST_EXTRA = 10
+
+
+@dataclass(frozen=True)
+class Extra:
+    """Submissions beyond the quota: so many of those that follow within `WINDOW` don't count."""
+
+    granted_at: datetime
+    count: int
+
+    def covers(self, time: datetime) -> bool:
+        return self.granted_at <= time < self.granted_at + WINDOW
 
 
 @dataclass(frozen=True)
@@ -25,10 +38,27 @@ class Quota:
         return max(0, self.limit - self.used)
 
 
-def quota(times: Iterable[datetime], now: datetime, limit: int) -> Quota:
-    """Return the quota against which submissions at `times` count (refunded ones left out)."""
-    recent = [time for time in times if time > now - WINDOW]
-    return Quota(limit=limit, used=len(recent), next_slot=next_slot(recent, now, limit))
+def quota(times: Iterable[datetime], now: datetime, limit: int, extras: Sequence[Extra] = ()) -> Quota:
+    """Return the quota against which submissions at `times` count (refunded ones left out).
+
+    With `extras`, the times must go back `2 * WINDOW`, so that it is known which of them were used up before.
+    """
+    left = [extra.count for extra in extras]
+    used, counted = 0, []
+    for time in sorted(times):
+        used += time > now - WINDOW
+        place = next((at for at, one in enumerate(extras) if left[at] and one.covers(time)), None)
+        if place is None:
+            counted.append(time)
+        else:
+            left[place] -= 1
+    recent = [time for time in counted if time > now - WINDOW]
+    unused = sum(count for count, extra in zip(left, extras, strict=True) if extra.covers(now))
+    return Quota(
+        limit=limit + used - len(recent) + unused,
+        used=used,
+        next_slot=None if unused else next_slot(recent, now, limit),
+    )
 
 
 def next_slot(times: Iterable[datetime], now: datetime, limit: int) -> datetime | None:

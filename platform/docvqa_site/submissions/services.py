@@ -418,13 +418,14 @@ def refund(
     now: datetime | None = None,
     *,
     actor: User | None = None,
+    reason: str = "",
 ) -> None:
-    """Give the submission's quota slot back, once; `actor` is the organizer who decides so."""
+    """Give the submission's quota slot back, once; `actor` is the organizer who decides so, for this reason."""
     current = lock_submission(submission.pk)
     if current.refunded_at is None:
         current.refunded_at, current.refunded_for = now or timezone.now(), why
         current.save(update_fields=["refunded_at", "refunded_for"])
-        record(actor, "submission.refunded", current, why=why)
+        record(actor, "submission.refunded", current, why=why, **({"reason": reason} if reason else {}))
     submission.refunded_at, submission.refunded_for = current.refunded_at, current.refunded_for
 
 

@@ -62,6 +62,32 @@ def test_organizers_search_and_filter_the_trail(client: Client) -> None:
     assert "2 audit entries" in client.get(url).content.decode()
 
 
+def test_what_people_did_is_found_apart_from_what_the_site_did(client: Client) -> None:
+    organizer, team = make_user(is_staff=True, is_superuser=True), make_team()
+    client.force_login(organizer)
+    for actor, action in ((organizer, "team.invited"), (make_user(), "team.created"), (None, "run.scored")):
+        record(actor, action, team)
+    url = reverse("admin:audit_auditentry_changelist")
+    numbers = {
+        "people": "2 audit entries",
+        "staff": "1 audit entry",
+        "you": "1 audit entry",
+        "site": "1 audit entry",
+    }
+    for by, number in numbers.items():
+        assert number in client.get(url, {"by": by}).text
+    assert f'href="{url}?by=staff"' in client.get("/organize/").text
+
+
+@pytest.mark.usefixtures("organizer")
+def test_what_is_gone_is_called_by_the_beginning_of_its_key(client: Client) -> None:
+    key = uuid4()
+    record(None, "run.queued", Run(pk=key))
+    page = client.get(reverse("admin:audit_auditentry_changelist")).text
+    assert f"The site queued run {str(key)[:8]}… (removed, or not shown to you) for evaluation" in page
+    assert str(key) not in page
+
+
 @pytest.mark.usefixtures("organizer")
 def test_entries_are_sentences_with_names_links_and_values_before_and_after(client: Client) -> None:
     ada, team, track = make_user(name="Ada"), make_team(name="Engines"), make_track(name="Few bytes")
@@ -83,7 +109,7 @@ def test_entries_are_sentences_with_names_links_and_values_before_and_after(clie
     assert "paused: no → yes" in text
     assert re.search(r'The site scored run <a href="/organize/runs/[0-9a-f-]+/">Sparse</a>', page)
     assert "The site scored run Sparse state: running → scored" in text
-    assert re.search(r"The site scored run [0-9a-f]{8}-", text)
+    assert re.search(r"The site scored run [0-9a-f]{8}… \(removed", text)
     assert "ends at: Nov 29, 2026, 18:20 UTC" in text
     assert "Ada deleted newsitem news item 77" in text
     history = client.get(reverse("admin:teams_team_history", args=[team.pk])).text

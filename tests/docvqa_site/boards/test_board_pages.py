@@ -446,7 +446,7 @@ class TestDeadlineAndQuota:
     def test_it_says_why_none_is_taken(self, client, track):
         track.phases.update(ends_at="2026-02-01T12:00Z")
         assert (
-            "Not open for submissions: closed on February 1, 2026 at 12:00 UTC."
+            "Not open for submissions: the deadline was Feb 1, 2026, 12:00 UTC."
             in client.get(self.ADDRESS).text
         )
 

@@ -21,10 +21,10 @@ FINAL = Phase(name="final", starts_at=NOW + 2 * HOUR)
         ([OPEN], False, ""),
         ([OPEN], True, "Paused by the organizers."),
         ([Phase(starts_at=NOW)], False, ""),
-        ([NEXT], False, "Opens on January 5, 2030 at 10:07 UTC."),
-        ([PAST, NEXT], False, "Opens on January 5, 2030 at 10:07 UTC."),
+        ([NEXT], False, "Opens on Jan 5, 2030, 10:07 UTC."),
+        ([PAST, NEXT], False, "Opens on Jan 5, 2030, 10:07 UTC."),
         ([Phase(ends_at=NOW + HOUR)], False, ""),
-        ([PAST], False, "Closed on January 5, 2030 at 09:07 UTC."),
+        ([PAST], False, "The deadline was Jan 5, 2030, 09:07 UTC."),
         ([], False, "No phase is scheduled yet."),
     ],
 )

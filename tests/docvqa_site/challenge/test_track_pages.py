@@ -141,7 +141,7 @@ def test_a_closed_track_offers_no_submission(client: Client) -> None:
     track = make_track(closes_at=timezone.now())
     html = page(client, track)
     assert ">Submit</a>" not in html
-    assert "Closed on" in html
+    assert "The deadline was" in html
 
 
 def test_rules_are_rendered_and_made_safe(client: Client) -> None:

@@ -29,6 +29,7 @@ from docvqa_site.submissions.services import disqualify
 from tests.docvqa_site.factories import (
     change_results,
     make_organizer,
+    make_phase,
     make_run,
     make_submission,
     make_track,
@@ -228,13 +229,62 @@ def test_a_corrected_version_is_linked_from_the_first(client: Client, organizer)
     assert page.index("Autumn, corrected") < page.index("Autumn: final results")
 
 
+def test_the_page_of_the_track_says_which_phases_are_to_be_closed_and_which_are(
+    client: Client, organizer
+) -> None:
+    track, phase = ended_track()
+    add(track, "Small")
+    make_phase(track, name="Next", starts_at=timezone.now() + timedelta(days=1))
+    page = f"/organize/tracks/{track.slug}/"
+    ended = client.get(page).text
+    assert "has ended, and its results aren't final yet." in ended
+    assert ended.count("/close/") == 1
+    assert f'href="{address(phase)}">Close “' in ended
+    close(client, phase)
+    closed = client.get(page).text
+    assert '<a href="/results/autumn/">Autumn: final results</a>' in closed
+    assert f'href="{address(phase)}">Publish corrected results' in closed
+    assert "aren't final yet" not in closed
+
+
+def test_final_results_say_how_bytes_are_known_and_how_far_runs_are_verified(
+    client: Client, organizer
+) -> None:
+    track, phase = ended_track()
+    track.phases.update(requires_counted=False)
+    add(track, "Small")
+    change_results(add(track, "Big", bytes_total=2_000_000), counting="declared")
+    close(client, phase)
+    page = client.get("/results/autumn/").text
+    assert page.count("L0 recomputed") == 2
+    assert page.index(">counted</div>") < page.index(">declared</div>")
+    assert "declared where they are the team's word." in page
+    # Results that were published before say less, and stay as they are.
+    results = FinalResults.objects.get()
+    for row in results.standings[0]["rows"]:
+        del row["counting"], row["level"]
+    results.save()
+    page = client.get("/results/autumn/").text
+    assert "L0 recomputed" not in page
+    assert "the files say which" in page
+    assert ", which the files state," in page
+
+
+def test_the_announcement_of_the_results_reads_well_on_news_and_by_email(client: Client, organizer) -> None:
+    track, phase = ended_track()
+    add(track, "Small")
+    close(client, phase, text="Thanks to **all** [authors](https://example.org/).")
+    assert "Thanks to <strong>all</strong>" in client.get("/news/").text
+    assert "Thanks to all authors (https://example.org/)." in mail.outbox[-1].body
+
+
 def test_a_later_decision_on_a_published_rank_asks_for_a_correction(client: Client, organizer) -> None:
     organizer.user_permissions.add(Permission.objects.get(codename="change_submission"))
     track, phase = ended_track()
     first, second = add(track, "Small", bytes_total=10), add(track, "Big", bytes_total=30)
     close(client, phase)
     run, desk, published = f"/organize/runs/{first.pk}/", "Published results to correct", "/results/autumn/"
-    assert "where it has rank 1, stay as they are" in client.get(run).text
+    assert "shows the run as rank 1 until you publish corrected results." in client.get(run).text
     change_results(second, anls=0.2)
     assert desk not in client.get("/organize/").text
     assert "valid any more" not in client.get(published).text
@@ -244,7 +294,7 @@ def test_a_later_decision_on_a_published_rank_asks_for_a_correction(client: Clie
     place = "Small, published as rank 1: disqualified by the organizers: Forged."
     assert desk in client.get("/organize/").text
     assert place in client.get("/organize/").text
-    assert "still show this run as rank 1" in client.get(run).text
+    assert "This run still has rank 1 in what is published as" in client.get(run).text
     assert place in Client().get(published).text
     close(client, phase, slug="autumn-2", title="Corrected")
     assert desk not in client.get("/organize/").text
@@ -255,7 +305,7 @@ def test_a_later_decision_on_a_published_rank_asks_for_a_correction(client: Clie
     place = "Small, published without a rank: it is no longer disqualified"
     assert place in client.get("/organize/").text
     assert place in client.get("/results/autumn-2/").text
-    assert "don't rank this run" in client.get(run).text
+    assert "This run has no rank in what is published as" in client.get(run).text
     close(client, phase, slug="autumn-3", title="Corrected again")
     assert desk not in client.get("/organize/").text
 

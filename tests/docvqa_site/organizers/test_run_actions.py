@@ -16,6 +16,7 @@ from evaluator.messages.jobs import Check, CheckStatus
 from tests.docvqa_site.factories import (
     change_results,
     make_organizer,
+    make_reviewer,
     make_run,
     make_submission,
     make_team,
@@ -23,6 +24,7 @@ from tests.docvqa_site.factories import (
     make_user,
     sign_in_organizer,
 )
+from tests.docvqa_site.reviews.test_decisions import accept
 
 pytestmark = pytest.mark.django_db
 
@@ -42,6 +44,32 @@ def run():
     return make_run(
         make_submission(track=track, state=SubmissionState.SUBMITTED), state=RunState.SCORED, anls=0.6
     )
+
+
+def test_runs_are_listed_and_found_by_the_state_of_their_proof(client: Client, organizer) -> None:
+    track = make_track(BEST_ANLS_AT_BUDGET, required_reviews=1)
+    waits, accepted = (
+        make_run(
+            make_submission(track=track, state=SubmissionState.SUBMITTED, published_at=timezone.now()),
+            state=RunState.SCORED,
+            budget=8,
+            epsilon=7.9,
+        )
+        for _ in range(2)
+    )
+    accept(accepted.submission, make_reviewer())
+    page = client.get("/organize/runs/").text
+    assert "under review</div>" in page
+    assert "proof accepted</div>" in page
+    assert 'data-label="Rank">1 at ε\xa0=\xa08</td>' in page
+    for proof, shown in (("reviewers", waits), ("verified", accepted), ("rejected", None)):
+        page = client.get("/organize/runs/", {"proof": proof}).text
+        found = [f"/organize/runs/{run.pk}/" in page for run in (waits, accepted)]
+        assert found == [run == shown for run in (waits, accepted)], proof
+
+
+def test_without_proofs_there_is_no_filter_for_them(client: Client, organizer, run) -> None:
+    assert 'name="proof"' not in client.get("/organize/runs/").text
 
 
 @pytest.mark.parametrize(("ranking", "budget"), [(FEWEST_BYTES, None), (BEST_ANLS_AT_BUDGET, 1.0)])
@@ -112,7 +140,7 @@ def test_the_list_has_ranks_bytes_and_epsilon_and_is_filtered_by_flags(
         checks=[Check(id="log.directions", status=CheckStatus.FLAGGED, expected="both ways", found="one")],
     )
     page = client.get("/organize/runs/").text
-    assert page.count('data-label="Rank">1</td>') == 2
+    assert re.findall(r'data-label="Rank">(.*?)</td>', page) == ["1 at ε\xa0=\xa01", "1"]
     assert "2.50 MB" in page
     assert re.search(r'data-label="ε">.*0\.9', page)
     page = client.get("/organize/runs/", {"flagged": "yes"}).text
@@ -172,8 +200,11 @@ def test_a_run_is_evaluated_again(client: Client, organizer, run) -> None:
 
 def test_a_slot_is_given_back_once(client: Client, organizer, run) -> None:
     for _ in range(2):
-        client.post(f"/organize/runs/{run.pk}/refund/", {"confirmed": "yes"})
+        answer = {"confirmed": "yes", "reason": "The site was down."}
+        client.post(f"/organize/runs/{run.pk}/refund/", answer)
     assert AuditEntry.objects.get(action="submission.refunded").actor == organizer
+    assert "submission: refunded by" in (page := client.get(f"/organize/runs/{run.pk}/").text)
+    assert "The site was down." in page
 
 
 @pytest.mark.parametrize("action", ["evaluate", "refund"])

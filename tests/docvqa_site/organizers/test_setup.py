@@ -2,10 +2,12 @@
 
 import re
 from datetime import timedelta
+from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.core import mail
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
@@ -165,6 +167,55 @@ def test_from_a_name_to_a_public_track_that_was_tested(client: Client, organizer
     assert not Submission.objects.exists()
     assert not Team.objects.exists()
     assert AuditEntry.objects.filter(actor=organizer, action="track.published").exists()
+
+
+def test_a_preview_says_so_and_leads_back(client: Client, organizer: User, worker: None) -> None:
+    begin(client)
+    page = client.get(f"{SETUP}preview/").text
+    assert "Preview of a draft." in page
+    assert f'<a href="{SETUP}">Back to the setup</a>' in page
+    assert "<title>Preview of Next year" in " ".join(page.split())
+    assert page.count('aria-label="Breadcrumbs"') == 1
+
+
+def test_a_published_track_is_announced_by_a_link_with_a_prepared_text(
+    client: Client, organizer: User, worker: None
+) -> None:
+    sign_in_organizer(client, "organize", "change_track", "add_track", "view_user")
+    finish_test(begin_test(client))
+    page = client.post(f"{SETUP}publish/", CONFIRMED, follow=True).text
+    link = re.search(r'<a href="(/organize/announcement/[^"]+)">Announce it', page)
+    assert link
+    form = client.get(unescape(link[1])).context["form"]
+    assert form["audience"].value() == "everyone"
+    assert form["on_news"].value()
+    assert form["subject"].value() == "New track: Next year"
+    address = f"{settings.SITE_URL}/tracks/track-9/"
+    assert form["text"].value() == f"The track [Next year]({address}) is public. Fewer bytes."
+
+
+def test_who_may_announce_nothing_is_offered_no_announcement(
+    client: Client, organizer: User, worker: None
+) -> None:
+    finish_test(begin_test(client))
+    page = client.post(f"{SETUP}publish/", CONFIRMED, follow=True).text
+    assert "Next year is public." in page
+    assert "/organize/announcement/" not in page
+
+
+def test_the_steps_of_a_test_are_listed_in_the_order_in_which_they_run(
+    client: Client, organizer: User, worker: None
+) -> None:
+    track = begin_test(client)
+    finish_test(track)
+    run = rehearsal_of(track)
+    assert run is not None
+    later = run.evaluations.create(attempt=2, state="passed", step=Step.LEAKAGE)
+    later.reports.create(step=Step.LEAKAGE, outcome="passed")
+    shown = re.findall(r"<li>(\w+): passed", client.get(SETUP).text)
+    assert shown == ["validate", "communication", "scoring", "leakage"]
+    track.refresh_from_db()
+    assert "The base weights passed validate, communication and scoring." in client.get(SETUP).text
 
 
 @pytest.mark.parametrize("ranking", RANKINGS)

@@ -1,15 +1,18 @@
 """The pages of teams on the organizers' desk."""
 
 import pytest
+from django.core import mail
 from django.test import Client
+from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from docvqa_site.accounts.models import User
 from docvqa_site.accounts.services import make_track_organizer
-from docvqa_site.audit.models import record
+from docvqa_site.audit.models import AuditEntry, record
 from docvqa_site.challenge.models import RegistrationState, TeamRegistration
 from docvqa_site.reviews.threads import post_message
 from docvqa_site.submissions.models import IndexChallenge, Submission, SubmissionState
+from docvqa_site.submissions.selectors import quota_of
 from docvqa_site.teams.models import PastMembership, Role
 from tests.docvqa_site.factories import (
     make_challenge,
@@ -129,6 +132,75 @@ def test_submissions_and_the_audit_trail_lead_to_the_page(
     for page in ("/organize/runs/", f"/organize/runs/{run.pk}/", "/admin/submissions/submission/"):
         assert f'href="{address(submission)}"' in client.get(page).text
     assert f'href="{address(submission)}"' in client.get("/admin/audit/auditentry/").text
+
+
+def giving(client: Client, *more: str) -> User:
+    return sign_in_organizer(client, "organize", "view_submission", "change_submission", *more)
+
+
+def test_a_team_is_given_more_submissions_for_a_reason_that_it_reads(
+    client: Client, submission: Submission
+) -> None:
+    organizer = giving(client)
+    team, track = submission.team, submission.track
+    track.phases.update(submissions_per_day=1)
+    assert quota_of(team, track, timezone.now()).left == 0
+    form = {"track": track.pk, "count": 2, "reason": "The site lost your upload."}
+    page = client.post(f"{address(submission)}submissions/", form, follow=True).text
+    assert "1 of 3 used" in page
+    assert "The site lost your upload." in page
+    assert quota_of(team, make_track(submissions_per_day=1), timezone.now()).left == 1
+    body = mail.outbox[-1].body
+    assert mail.outbox[-1].to == [owner_of(team).email]
+    assert f"2 more submissions in {track}, in addition to its quota, until " in body
+    assert "Reason: The site lost your upload." in body
+    entry = AuditEntry.objects.get(action="team.submissions_granted")
+    assert (entry.actor, entry.details["count"]) == (organizer, 2)
+    for number in range(2):
+        make_submission(team, track, state=SubmissionState.SUBMITTED, submitted_at=timezone.now())
+        assert quota_of(team, track, timezone.now()).left == 1 - number
+    assert quota_of(team, track, timezone.now()).next_slot is not None
+
+
+def test_extra_submissions_need_a_number_a_reason_and_a_track_of_the_team(
+    client: Client, submission: Submission
+) -> None:
+    giving(client)
+    mail.outbox.clear()
+    page = f"{address(submission)}submissions/"
+    form = {"track": submission.track.pk, "count": 2, "reason": "Lost."}
+    for wrong in ({"reason": ""}, {"count": 0}, {"count": 11}, {"track": make_track().pk}):
+        assert client.post(page, {**form, **wrong}).status_code == 422
+    assert not submission.team.extra_submissions.exists()
+    assert mail.outbox == []
+
+
+def test_nobody_gives_submissions_without_the_right_to_their_own_team_or_where_they_compete(
+    client: Client, organizer: User, submission: Submission
+) -> None:
+    page, form = address(submission), {"track": submission.track.pk, "count": 1, "reason": "Lost."}
+    assert "Give more submissions" not in client.get(page).text
+    assert client.post(f"{page}submissions/", form).status_code == 403
+    rival = giving(client)
+    assert "Give more submissions" in client.get(page).text
+    make_submission(make_team(rival), submission.track, state=SubmissionState.SUBMITTED)
+    assert client.post(f"{page}submissions/", form).status_code == 422
+    member = giving(client)
+    PastMembership.objects.create(
+        team=submission.team, user=member, role=Role.MEMBER, joined_at=submission.team.created_at
+    )
+    assert "Give more submissions" not in client.get(page).text
+    assert client.post(f"{page}submissions/", form).status_code == 403
+    assert client.get(f"{page}submissions/").status_code == 405
+    assert not submission.team.extra_submissions.exists()
+
+
+def test_superusers_are_led_to_the_accounts_that_they_can_block(
+    client: Client, submission: Submission
+) -> None:
+    sign_in_organizer(client, is_superuser=True)
+    account = f"/admin/accounts/user/{owner_of(submission.team).pk}/change/"
+    assert f'href="{account}"' in client.get(address(submission)).text
 
 
 def test_more_submissions_take_no_more_queries(

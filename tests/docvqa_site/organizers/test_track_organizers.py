@@ -71,11 +71,9 @@ def test_desk_runs_exports_and_pages_show_their_track_alone(client: Client, orga
     assert client.post(f"/organize/tracks/{own.submission.track.slug}/phases/{phase.pk}/").status_code == 404
 
 
-def test_others_drafts_new_tracks_announcements_and_the_administration_are_closed(
-    client: Client, organizer: User
-) -> None:
+def test_others_drafts_new_tracks_and_the_administration_are_closed(client: Client, organizer: User) -> None:
     Track.with_drafts.create(slug="draft", name="Draft", ranking="bytes", is_draft=True)
-    for address in ("/organize/tracks/new/", "/organize/announcement/", "/admin/", "/admin/challenge/track/"):
+    for address in ("/organize/tracks/new/", "/admin/", "/admin/challenge/track/"):
         assert client.get(address).status_code == 403, address
     assert client.get("/organize/tracks/draft/setup/").status_code == 404
     for export in ("people", "audit", "reviews"):

@@ -38,6 +38,13 @@ def next_step(user):
     return step.name if step else None
 
 
+def test_staff_without_a_team_is_not_asked_to_form_one(client):
+    organizer = make_organizer("organize")
+    assert "Your next step" not in shown(client, organizer)
+    make_team(organizer)
+    assert "Your next step" in shown(client, organizer)
+
+
 def test_the_next_step_leads_from_an_account_to_a_first_submission(client):
     user = make_user()
     assert next_step(user) == "Create a team, or join one"

@@ -19,6 +19,7 @@ from tests.docvqa_site.factories import (
     make_reviewer,
     make_team,
     make_upload,
+    make_user,
     scored_submission,
 )
 
@@ -107,6 +108,10 @@ def changed(client):
     return submission
 
 
+def kit_file(submission, path):
+    return f"{reverse('reviews:kit_file', args=[path])}?submission={submission.pk}"
+
+
 def desk_of(client, submission):
     return client.get(reverse("reviews:desk", args=[submission.pk])).text
 
@@ -124,7 +129,7 @@ def test_the_desk_compares_and_links_the_files(client, settings):
     assert f'href="https://code.example/kit/blob/{COMMIT}/starter_kit/dp/noise.py"' in page
     assert "not the kit's" not in page
     settings.SOURCE_URL = ""
-    place = reverse("reviews:kit_file", args=["starter_kit/dp/noise.py"])
+    place = kit_file(submission, "starter_kit/dp/noise.py")
     assert f'<a href="{place}">starter_kit/dp/noise.py</a>' in desk_of(client, submission)
 
 
@@ -148,13 +153,18 @@ def test_a_file_that_differs_is_in_view_wherever_a_reviewer_decides(client, chan
 
 
 def test_both_hashes_and_the_kits_file_are_beside_a_file_that_differs(client, changed):
-    place = reverse("reviews:kit_file", args=["starter_kit/dp/clipping.py"])
+    place = kit_file(changed, "starter_kit/dp/clipping.py")
     entry = desk_of(client, changed)
     entry = entry[entry.index(f'<a href="{place}">') :]
     entry = entry[: entry.index("</li>")]
     assert "0" * 64 in entry
     assert re.findall(r"starter_kit/dp/clipping.py: (\w{64})", PROOF)[0] in entry
-    file = client.get(place)
+    page = client.get(place).text
+    assert "<h1>starter_kit/dp/clipping.py</h1>" in page
+    assert f'href="{reverse("reviews:desk", args=[changed.pk])}">Back to the review</a>' in page
+    client.force_login(make_user())
+    assert "Back to the review" not in client.get(place).text
+    file = client.get(place + "&plain")
     assert file.content == (ROOT / "starter_kit" / "dp" / "clipping.py").read_bytes()
     assert file["Content-Type"] == "text/plain; charset=utf-8"
 

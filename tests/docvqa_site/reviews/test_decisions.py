@@ -47,6 +47,14 @@ from tests.docvqa_site.submissions.submitting import submit
 pytestmark = pytest.mark.django_db
 
 ALL_YES = {item.key: Answer.YES for item in CHECKLIST}
+# As the desk posts it.
+REJECT = {
+    "decision": "rejected",
+    "reason": "No composition.",
+    "no_conflict": "on",
+    "composition": "no",
+    "composition_note": "It isn't proved.",
+}
 
 
 decide = partial(
@@ -208,14 +216,27 @@ def test_a_no_needs_a_note(submission, reviewer):
     ("decision", "noise", "question"),
     [
         (Decision.ACCEPTED, Answer.NO, "You answered “no” to 1 question: Are the noise's distribution"),
-        (Decision.REJECTED, Answer.NOT_APPLICABLE, "You answered “no” to no question."),
+        (Decision.REJECTED, Answer.NOT_APPLICABLE, "You answered “no” to no question, so none names"),
+        (Decision.REJECTED, None, "You answered “no” to no question, so none names"),
+        (Decision.CHANGES_REQUESTED, None, "You answered “no” to no question, so none names"),
+        (Decision.CHANGES_REQUESTED, Answer.NO, ""),
         (Decision.REJECTED, Answer.NO, ""),
         (Decision.ACCEPTED, Answer.YES, ""),
     ],
 )
 def test_a_decision_against_the_answers_must_be_confirmed(submission, reviewer, decision, noise, question):
-    answers = {**ALL_YES, "noise": noise}
-    given = partial(decide, submission, decision, "Why.", answers, notes={"noise": "It is."}, actor=reviewer)
+    answers = {**ALL_YES, "noise": noise} if noise else {}
+    due = timezone.now().date() + timedelta(days=14)
+    given = partial(
+        decide,
+        submission,
+        decision,
+        "Why.",
+        answers,
+        notes={"noise": "It is."},
+        changes_due=due,
+        actor=reviewer,
+    )
     if question:
         with pytest.raises(ValidationError) as caught:
             given(confirms_contradiction=False)
@@ -441,6 +462,25 @@ def test_the_team_is_notified(submission, reviewer, django_capture_on_commit_cal
     assert reviewer.email not in message.body
 
 
+def test_the_mail_to_the_team_has_what_the_preview_shows_in_full(
+    client, submission, reviewer, django_capture_on_commit_callbacks
+):
+    client.force_login(reviewer)
+    accept(submission, reviewer)
+    desk, draft = (reverse(f"reviews:{name}", args=[submission.pk]) for name in ("desk", "draft"))
+    given = {**REJECT, "unit_note": "As in the kit.", "change_reason": "Read again."}
+    saved = client.post(draft, given, headers={"HX-Request": "true"}).text
+    preview = saved[saved.index('class="preview"') : saved.index("Visible to everyone")]
+    with django_capture_on_commit_callbacks(execute=True):
+        client.post(desk, given)
+    *_, body = (one.body for one in mail.outbox if one.to == [submission.created_by.email])
+    question = next(item.question for item in CHECKLIST if item.key == "composition")
+    assert f"On the question “{question}” (answer: no):\nIt isn't proved." in body
+    for text in ("No composition.", "Read again.", question, "It isn't proved.", "As in the kit."):
+        assert body.count(text) == 1
+        assert text.replace("'", "&#x27;") in preview
+
+
 def test_an_acceptance_does_not_end_a_request_for_changes(submission, django_capture_on_commit_callbacks):
     ask(submission, make_reviewer())
     mail.outbox.clear()
@@ -518,9 +558,8 @@ def test_organizers_are_asked_to_add_a_reviewer_if_nobody_is_left(
         *(make_organizer("organize") for _ in range(others)),
     ]
     client.force_login(organizers[0])
-    given = {"decision": "rejected", "reason": "No composition.", "no_conflict": "on"}
     with django_capture_on_commit_callbacks(execute=True):
-        page = client.post(reverse("reviews:desk", args=[submission.pk]), given, follow=True).text
+        page = client.post(reverse("reviews:desk", args=[submission.pk]), REJECT, follow=True).text
     assert "another reviewer has been asked" not in page.lower()
     assert "Nobody else can review this proof" in page
     (asked,) = (message for message in mail.outbox if "another reviewer is needed" in message.subject)
@@ -546,8 +585,7 @@ def test_a_changed_decision_is_not_taken_for_another_reviewers(
 
 def test_the_reviewer_reads_that_one_rejection_is_a_proposal(client, submission, reviewer):
     client.force_login(reviewer)
-    given = {"decision": "rejected", "reason": "No composition.", "no_conflict": "on"}
-    page = client.post(reverse("reviews:desk", args=[submission.pk]), given, follow=True).text
+    page = client.post(reverse("reviews:desk", args=[submission.pk]), REJECT, follow=True).text
     day = timezone.now() + SECOND_OPINION_TIME
     assert "is recorded: rejected. This is a proposal: the run loses its rank once a second" in page
     assert f"or on {day:%b} {day.day}, {day:%Y} if nobody else decides" in page

@@ -80,6 +80,11 @@ def test_it_is_a_page_of_the_site_that_leads_back_to_the_review(client, submissi
     desk, team = (reverse(f"reviews:{name}", args=[sent.pk]) for name in ("desk", "team"))
     assert way_back(sent.created_by, sent) == (team, "Back to the review")
     assert way_back(make_reviewer(), sent) == (desk, "Back to the review")
+    # To the question that the reviewer came from, and reached by keyboard before a proof that may be long.
+    page = client.get(address(sent) + "?question=noise").text
+    assert f'href="{desk}#item-noise">Back to the review</a>' in page
+    assert page.index("Back to the review") < page.index("Theorem</h2>")
+    assert f'href="{desk}">Back to the review</a>' in client.get(address(sent) + '?question="><b>').text
     framed = client.get(address(sent) + "?framed").text
     assert "Theorem" in framed
     assert "site-header" not in framed

@@ -106,7 +106,9 @@ def test_a_withdrawn_decision_is_reported_and_marked(
         recuse(submission, Why.CONFLICT, actor=reviewer)
     sent = {message.to[0]: message.body for message in mail.outbox}
     assert sent.keys() == {organizer.email, submission.created_by.email}
-    assert "Their decision has been withdrawn." in sent[organizer.email]
+    assert (
+        "Their decision has been withdrawn. If you were asked for another reviewer" in sent[organizer.email]
+    )
     # An organizer may still decide on the proof.
     assert "accepted" not in sent[organizer.email]
     assert "so their decision (“accepted”) on the privacy proof" in sent[submission.created_by.email]
@@ -154,7 +156,10 @@ def test_an_organizer_lifts_a_mistaken_conflict(
     assert AuditEntry.objects.get(action="proof_review.recusal_lifted").actor == organizer
     assert list(awaiting_review(reviewer)) == [submission]
     client.force_login(reviewer)
-    assert "16 of 16 answered" in client.get(address("desk", submission)).text
+    desk = client.get(address("desk", submission)).text
+    assert "16 of 16 answered" in desk
+    assert "Your withdrawn decision on version 1: accepted" in desk
+    assert "It no longer counts" in desk
 
 
 def test_coordination_cannot_be_lifted(client, submission, reviewer):
@@ -173,6 +178,7 @@ def test_a_conflict_hides_the_proof_and_takes_a_decision_back(client, submission
     assert parts(reviewer) == {}
     assert not readable_proofs(reviewer).exists()
     client.force_login(reviewer)
+    assert f"reported a conflict of interest: “{submission}”" in client.get(reverse("reviews:queue")).text
     assert client.get(address("proof", submission)).status_code == 404
     page = client.get(address("desk", submission))
     assert (page.status_code, "declared a conflict" in page.text) == (403, True)
@@ -247,6 +253,67 @@ def test_blindness_ends_with_the_verdict_and_begins_again_with_an_appeal(submiss
     assert sees_decisions(rejected, reviewer)
     appeal(rejected, "Section 3 has it.", author=rejected.created_by)
     assert not sees_decisions(rejected, reviewer)
+
+
+class TestAuditLog:
+    """Whoever may still have to decide doesn't find there either what others decided, or that they did."""
+
+    LISTED = "/admin/audit/auditentry/"
+
+    def shown(self, client, person, submission):
+        """What of the only review's decisions a person finds: on the list, by searching, on pages and in the export."""
+        client.force_login(person)
+        found = client.get(self.LISTED).text + client.get(self.LISTED, {"q": submission.title}).text
+        found += client.get(self.LISTED, {"action": "proof_review.rejected"}).text
+        review = ProofReview.objects.get(reviewer__name="Rita Review")
+        found += client.get(f"/admin/reviews/proofreview/{review.pk}/history/").text
+        for entry in AuditEntry.objects.filter(object_type="reviews.proofreview", object_id=str(review.pk)):
+            found += client.get(f"{self.LISTED}{entry.pk}/change/").text
+        export = client.get("/organize/exports/audit.csv").getvalue().decode()
+        secrets = (
+            "No composition over rounds.",
+            "rejected a proof",
+            "requested changes",
+            "State the sampling.",
+        )
+        assert ("proof_review.rejected" in export) == any(secret in found for secret in secrets)
+        return [secret for secret in secrets if secret in found + export]
+
+    @pytest.fixture
+    def judge(self, submission, reviewer):
+        """A superuser who hasn't decided on a proof that was revised, and then rejected."""
+        ask(submission, reviewer)
+        with transaction.atomic():
+            revise_proof(submission, make_upload(submission.team, b"better"), submission.created_by)
+        reject(submission, reviewer)
+        return make_user(is_staff=True, is_superuser=True)
+
+    def test_it_shows_them_to_those_who_have_decided(self, client, submission, judge):
+        assert self.shown(client, judge, submission) == []
+        assert "aren&#x27;t listed" in client.get(self.LISTED).text
+        accept(submission, judge)
+        assert len(self.shown(client, judge, submission)) == 4
+        assert "aren&#x27;t listed" not in client.get(self.LISTED).text
+
+    def test_it_hides_them_again_from_those_with_a_conflict(self, client, submission, judge):
+        accept(submission, judge)
+        recuse(submission, Why.CONFLICT, actor=judge)
+        assert self.shown(client, judge, submission) == []
+
+    def test_it_shows_them_to_organizers_who_do_not_review(self, client, submission, judge):
+        seen = ("organize", "view_auditentry", "view_proofreview", "view_submission")
+        assert len(self.shown(client, make_organizer(*seen), submission)) == 4
+
+    def test_it_takes_a_few_queries_more_however_many_are_hidden(
+        self, client, submission, judge, django_assert_max_num_queries
+    ):
+        client.force_login(judge)
+        with django_assert_max_num_queries(24) as few:
+            client.get(self.LISTED)
+        for _ in range(4):
+            reject(scored_submission(), make_reviewer())
+        with django_assert_max_num_queries(len(few)):
+            client.get(self.LISTED)
 
 
 def test_an_export_has_every_decision_that_was_made(client, submission):

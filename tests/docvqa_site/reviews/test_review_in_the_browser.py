@@ -27,13 +27,17 @@ from tests.docvqa_site.factories import (
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.xdist_group("browser")]
 
 HASH = "0123456789abcdef" * 4
+# Longer than a window, with a list of contents.
+PROOF = "# Proof\n" + "".join(
+    f"\n## {title}\n" + "\nA lemma.\n" * 40 for title in ("Unit", "Sampling", "Noise")
+)
 
 
 @pytest.fixture
 def submission(settings, tmp_path):
     settings.STORE_FOLDER = tmp_path / "store"
     submission = scored_submission()
-    make_artifact(submission, ArtifactKind.PRIVACY_PROOF, b"# Proof", "proof.md")
+    make_artifact(submission, ArtifactKind.PRIVACY_PROOF, PROOF.encode(), "proof.md")
     checks = [
         {
             "id": "record.checkpoint",
@@ -120,7 +124,7 @@ def test_three_reviewers_settle_a_proof(desk, submission):
     problem = page.get_by_text("Your decision was not saved.")
     expect(problem).to_be_focused()
     expect(problem).to_be_in_viewport()
-    for place in (page.get_by_role("alert"), page.locator("#item-noise")):
+    for place in (page.get_by_role("list", name="What to fix"), page.locator("#item-noise")):
         expect(place.get_by_text("Add a note to every “no”")).to_be_visible()
     page.locator("#item-noise").get_by_label("Note").fill("Half precision.")
     decide(page, "Reject")
@@ -159,11 +163,20 @@ def test_a_rejection_against_the_answers_is_confirmed_at_once(desk):
     button(page, "Record the decision").click()
     expect(page.get_by_role("radio", name="Accept")).to_be_focused()
     answer_all(page)
-    confirms = page.get_by_label("Yes, this is my decision despite my answers")
+    confirms = page.get_by_label("Yes, this is my decision")
     page.get_by_role("radio", name="Accept").check()
     expect(confirms).to_be_hidden()
     page.get_by_role("radio", name="Reject").check()
-    expect(page.get_by_text("You answered “no” to no question.")).to_be_visible()
+    expect(page.get_by_text("You answered “no” to no question, so none names")).to_be_visible()
+    page.get_by_role("radio", name="Request changes").check()
+    expect(confirms).to_be_visible()
+    page.get_by_role("radio", name="Reject").check()
+    page.locator("#item-noise").get_by_role("radio", name="no").check()
+    expect(confirms).to_be_hidden()
+    page.get_by_role("radio", name="Accept").check()
+    expect(confirms).to_be_visible()
+    page.get_by_role("radio", name="Reject").check()
+    page.locator("#item-noise").get_by_role("radio", name="yes").check()
     page.get_by_label("Explanation for the team").fill("The bound is wrong.")
     confirms.check()
     decide(page, "Reject")
@@ -276,10 +289,11 @@ def test_after_a_decision_that_lacks_answers_the_proof_is_read_and_the_desk_is_f
     page.get_by_role("link", name="Decide").click()
     page.get_by_role("radio", name="Accept").check()
     button(page, "Record the decision").click()
-    errors = page.get_by_role("alert")
-    expect(errors).to_contain_text("Your decision was not saved.")
+    expect(page.get_by_role("alert")).to_have_text(
+        "Your decision was not saved. 16 entries are missing or wrong."
+    )
     # A link of the summary leads into its question, as those of other forms lead into their field.
-    errors.get_by_role("link").first.press("Enter")
+    page.get_by_role("list", name="What to fix").get_by_role("link").first.press("Enter")
     first = page.locator("#review .item").first.get_by_role("radio", name="yes")
     expect(first).to_be_focused()
     for leave in (page.go_back, lambda: page.get_by_role("link", name="Back to the review").click()):
@@ -289,6 +303,60 @@ def test_after_a_decision_that_lacks_answers_the_proof_is_read_and_the_desk_is_f
         leave()
         expect(page.locator("#desk-state")).to_contain_text("1 of 16 answered")
         expect(page.locator("#item-code .answer")).to_have_text("yes")
+
+
+def test_on_a_phone_the_proof_is_read_at_the_section_of_a_question_to_which_one_returns(desk):
+    page = desk()
+    page.set_viewport_size({"width": 390, "height": 844})
+    question = page.locator("#item-sampling")
+    question.locator("summary").first.click()
+    question.get_by_role("link", name="Section “Sampling” of the proof").click()
+    expect(page.get_by_role("heading", name="Sampling")).to_be_in_viewport()
+    page.get_by_role("link", name="Back to the review").click()
+    expect(question.get_by_role("radio", name="yes")).to_be_in_viewport()
+    page.wait_for_function("() => document.activeElement.name === 'sampling'")
+    # The link above the questions remembers which one was left.
+    page.get_by_role("link", name="Proof on a page of its own").click()
+    page.get_by_role("link", name="Back to the review").click()
+    expect(question.get_by_role("radio", name="yes")).to_be_in_viewport()
+    page.evaluate("document.querySelectorAll('.desk-review details').forEach((one) => (one.open = true))")
+    small = page.locator(".question-links a, .recorded th a, .desk-review thead a").evaluate_all(
+        "all => all.map(one => one.getBoundingClientRect())"
+        ".filter(({width, height}) => width && (width < 24 || height < 24)).length"
+    )
+    assert small == 0
+
+
+def test_the_proof_begins_in_the_first_window_and_moves_to_the_section_of_a_question(desk):
+    page = desk()
+    proof = page.frame_locator("iframe")
+    expect(proof.get_by_role("heading", name="Unit")).to_be_in_viewport()
+    page.locator("#item-noise > summary").click()
+    page.locator("#item-noise").get_by_role("link", name="Section “Noise” of the proof").click()
+    expect(proof.get_by_role("heading", name="Noise")).to_be_in_viewport()
+
+
+def test_letters_answer_only_where_an_answer_has_the_focus_and_answers_are_cleared(desk):
+    page = desk()
+    unit, noise = page.locator("#item-unit"), page.locator("#item-noise")
+    checked = page.locator("#review .item input:checked")
+    # On a folded question, on what opens a note, and when the focus has just left one.
+    for summary in (noise.locator("summary").first, unit.locator(".note > summary")):
+        summary.focus()
+        page.keyboard.press("y")
+    page.keyboard.press("Enter")
+    unit.get_by_label("Note").fill("Only")
+    unit.get_by_role("radio", name="yes").focus()
+    page.keyboard.press("y")
+    expect(checked).to_have_count(0)
+    unit.get_by_role("radio", name="yes").check()
+    expect(unit.locator("summary").first).to_contain_text("questions? yes")
+    button(page, "Clear the answer").click()
+    expect(unit.locator("summary").first).to_contain_text("questions? unanswered")
+    expect(page.locator("#desk-state")).to_contain_text("Saved ")
+    page.reload()
+    expect(checked).to_have_count(0)
+    expect(unit.get_by_label("Note")).to_have_value("Only")
 
 
 def test_tables_of_runs_and_proofs_fit_a_common_window(desk, submission):

@@ -121,14 +121,21 @@ def test_reviewers_read_the_description_and_the_files_and_the_public_the_link(cl
     submission.description, submission.code_url = "It adds noise.", LINK
     submission.save()
     run = submission.runs.get()
-    artifact = make_artifact(run, ArtifactKind.SETTINGS, b"rounds: 5 # <script>", "settings.yaml")
+    content = b"method: mine\r\n\nrounds: 5 # <script>\n"
+    artifact = make_artifact(run, ArtifactKind.SETTINGS, content, "settings.yaml")
     address = reverse("reviews:code_file", args=[submission.pk, artifact.pk])
     client.force_login(make_reviewer())
     desk = client.get(reverse("reviews:desk", args=[submission.pk])).text
     assert "It adds noise." in desk
     assert address in desk
-    shown = client.get(address)
-    assert (shown.content, shown["Content-Type"]) == (b"rounds: 5 # <script>", "text/plain; charset=utf-8")
+    plain = client.get(address + "?plain")
+    assert (plain.content, plain["Content-Type"]) == (content, "text/plain; charset=utf-8")
+    shown = client.get(address).text
+    assert '<li id="L3"><code>rounds: 5 # &lt;script&gt;</code></li>' in shown
+    assert "3 lines." in shown
+    assert "<h1>settings.yaml</h1>" in shown
+    desk = reverse("reviews:desk", args=[submission.pk])
+    assert f'href="{desk}">Back to the review</a>' in shown
     current_store().delete(artifact.upload.store_key)
     assert client.get(address).status_code == 404
     client.force_login(make_team().memberships.get().user)

@@ -144,6 +144,7 @@ PAGES = {
         "/reviews/{private}/",
         "/reviews/{private}/proof/",
         "/reviews/{foreign}/proof/changes/?from=1&to=2",
+        "/reviews/kit/starter_kit/dp/grid.py?submission={foreign}",
         "/admin/",
         "/admin/reviews/proof/",
         "/admin/reviews/proof/{foreign}/change/",
@@ -163,6 +164,7 @@ PAGES = {
         "/organize/runs/{run}/",
         "/organize/teams/",
         "/organize/teams/{team_id}/",
+        "/organize/teams/{team_id}/message/",
         "/organize/people/",
         "/organize/tracks/track-1/setup/data/",
         "/organize/outages/",
@@ -194,8 +196,9 @@ NO_PAGE = {
     "challenge:deadline", "docs:file", "docs:source", "downloads:file", "uploads:part", "uploads:file",
     "results:bibtex", "results:file", "results:archive",
     "submissions:bibtex", "submissions:citation", "submissions:eval_results", "submissions:evidence",
-    "submissions:proof_file", "submissions:proof_page", "reviews:proof_file", "reviews:proof_page", "reviews:code_file",
-    "reviews:kit_file",
+    "submissions:proof_file", "submissions:proof_page", "reviews:proof_file", "reviews:proof_page",
+    # The same page as "reviews:kit_file".
+    "reviews:code_file",
     "organizers:export", "organizers:check_file", "organizers:file_parts", "organizers:file_part_urls",
     "mfa_download_recovery_codes", "mfa_login_webauthn",
     # Parts of the pages of a submission and of a run.
@@ -219,7 +222,7 @@ FORMS = {
     "organizers:setup_test", "organizers:setup_publish", "organizers:setup_discard",
     "organizers:extend", "organizers:withdraw_outage", "organizers:accept_log",
     "organizers:start_file", "organizers:complete_file",
-    "organizers:answer_appeal", "organizers:withdraw_invitation",
+    "organizers:answer_appeal", "organizers:withdraw_invitation", "organizers:grant_submissions",
 }  # fmt: skip
 # Those that take more than an address: a step of logging in, a second factor of late, or a passkey.
 STEPS = {

@@ -15,6 +15,7 @@ from docvqa_site.evaluation.models import TestSet
 from docvqa_site.evaluation.rehearsal import problem_of, rehearsal_of
 from docvqa_site.organizers.track_changes import in_words
 from docvqa_site.reviews.selectors import reviewers
+from evaluator.messages.jobs import Step
 
 SHORT_HASH = 12
 
@@ -73,7 +74,7 @@ def readiness(track: Track, now: datetime) -> Readiness:
 
 def _steps_of(track: Track) -> str:
     """Return the steps that the test of the track takes, as a list in words."""
-    *others, last = track.rules(None).steps()
+    *others, last = [*track.rules(None).steps(), *([Step.LEAKAGE] if track.leakage_set else [])]
     return f"{', '.join(others)} and {last}"
 
 

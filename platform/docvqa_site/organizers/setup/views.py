@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
@@ -12,6 +13,8 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.http import urlencode
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
@@ -23,15 +26,19 @@ from docvqa_site.challenge.models import StaffRole, Track
 from docvqa_site.challenge.selectors import organized_tracks, organizers_of_all_tracks
 from docvqa_site.challenge.views import rules_of
 from docvqa_site.downloads.models import Download
+from docvqa_site.evaluation.models import StepReport
 from docvqa_site.evaluation.rehearsal import rehearsal_of, rehearse
 from docvqa_site.organizers.access import FORM, POST, for_organizers, reject_competitor
+from docvqa_site.organizers.announcements import Audience, audiences_for
 from docvqa_site.organizers.setup import drafts, forms, people
 from docvqa_site.organizers.setup.offering import add_offered
 from docvqa_site.organizers.setup.readiness import readiness
 from docvqa_site.reviews.selectors import reviewers
+from docvqa_site.submissions.models import Run
 from docvqa_site.submissions.selectors import competes
 from docvqa_site.submissions.states import IN_EVALUATION
 from evaluator.errors import ProblemError
+from evaluator.messages import jobs
 
 # Where the buttons of a step lead that don't lead to the next one: how many steps on, and what the address adds.
 MOVES = {"back": (-1, ""), "stay": (0, "?another=1#another")}
@@ -76,9 +83,15 @@ def overview(request: UserRequest, slug: str) -> HttpResponseBase:
         "ready": readiness(track, timezone.now()),
         "run": run,
         "running": IN_EVALUATION,
-        "reports": [one for attempt in run.evaluations.all() for one in attempt.reports.all()] if run else [],
+        "reports": _reports_of(run) if run else [],
     }
     return _page(request, track, "overview.html", **context)
+
+
+def _reports_of(run: Run) -> list[StepReport]:
+    """Return what workers reported of the test, in the order of the steps, repeated ones in that of time."""
+    found = StepReport.objects.filter(evaluation__run=run).order_by("pk")
+    return sorted(found, key=lambda report: list(jobs.Step).index(jobs.Step(report.step)))
 
 
 @for_organizers("challenge.change_track", methods=FORM)
@@ -97,8 +110,8 @@ def step(request: UserRequest, slug: str, name: str) -> HttpResponseBase:
 
 @for_organizers("challenge.change_track")
 def preview(request: UserRequest, slug: str) -> HttpResponseBase:
-    """Show the draft's page of rules as everybody will see it."""
-    return render(request, "challenge/track.html", rules_of(_draft(request.user, slug)))
+    """Show the draft's page of rules as everybody will see it, below a notice that this is a preview."""
+    return render(request, "organizers/setup/preview.html", rules_of(_draft(request.user, slug)))
 
 
 @for_organizers("challenge.change_track", methods=POST)
@@ -123,7 +136,20 @@ def publish(request: UserRequest, slug: str) -> HttpResponseBase:
     if not drafts.publish(track, actor=request.user):
         messages.error(request, "The track isn't ready: see what is missing.")
         return redirect("organizers:setup", slug)
-    messages.success(request, f"{track} is public. You can announce it to participants at any time.")
+    text = f"The track [{track}]({settings.SITE_URL}{track.get_absolute_url()}) is public. {track.summary}"
+    prepared: dict[str, str | int] = {
+        "audience": Audience.EVERYONE,
+        "on_news": 1,
+        "subject": f"New track: {track}"[:120],
+        "text": text,
+    }
+    link = f"{reverse('organizers:announcement')}?{urlencode(prepared)}"
+    messages.success(
+        request,
+        format_html('{} is public. <a href="{}">Announce it to participants</a> when you like.', track, link)
+        if Audience.EVERYONE in audiences_for(request.user)
+        else f"{track} is public.",
+    )
     return redirect("organizers:track", slug)
 
 

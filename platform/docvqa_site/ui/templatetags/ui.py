@@ -17,8 +17,9 @@ from django.utils.timezone import localtime, now
 
 from docvqa_site.ui.budgets import at_budget, board_query, budget_text, unbroken
 from docvqa_site.ui.links import safe_href
-from docvqa_site.ui.markdown import TOP_HEADING, render_markdown
+from docvqa_site.ui.markdown import ADDRESS, TOP_HEADING, render_markdown
 from docvqa_site.ui.markup import markup
+from docvqa_site.ui.plain_text import plain_text
 from docvqa_site.ui.rounding import INTERVAL_DECIMALS, interval_text
 from evaluator.messages.jobs import evaluator_version
 from evaluator.messages.results import MOST_DECIMALS
@@ -141,9 +142,33 @@ def markdown(text: str, top_heading: int = TOP_HEADING) -> SafeString:
     return render_markdown(text, top_heading)
 
 
+# Markdown without its markup, where nothing can be formatted.
+register.filter("plain_text", plain_text)
+
+
+@register.filter
+def addresses_as_links(text: str) -> SafeString:
+    """Return text as HTML, with the addresses in it as links."""
+    parts = enumerate(ADDRESS.split(text))
+    return format_html_join(
+        "",
+        "{}",
+        (
+            (
+                format_html('<a href="{0}" rel="nofollow noopener noreferrer">{0}</a>', part)
+                if at % 2
+                else part,
+            )
+            for at, part in parts
+        ),
+    )
+
+
 @register.filter
 def inline_code(text: str) -> SafeString:
     """Return text as HTML, with what is between backticks as code. Text that is HTML already stays as it is."""
+    # A message of a view forgets that its text is HTML when it becomes text.
+    text = getattr(text, "message", text)
     if isinstance(text, SafeString):
         return text
     parts = enumerate(str(text).split("`"))

@@ -1,4 +1,4 @@
-// Keys inside a question of the checklist, and drafts that aren't lost. Everything works without it.
+// Keys on the answers to a question of the checklist, and drafts that aren't lost. Everything works without it.
 
 const items = [...document.querySelectorAll("#review .item")];
 const state = document.getElementById("desk-state");
@@ -19,18 +19,34 @@ function answer(item, value) {
 
 const review = document.getElementById("review");
 
-// The folded line shows the answer; "no" asks for a note, and everything else for the next question.
+/** Show the answer on the folded line, and offer to clear it. */
+function show(item) {
+  const value = item.querySelector("input[type=radio]:checked")?.value ?? "";
+  const shown = item.querySelector(".answer");
+  shown.textContent = value || "unanswered";
+  shown.className = `answer answer-${value.replace("/", "") || "none"}`;
+  item.querySelector(".clear").hidden = !value;
+}
+
+items.forEach(show);
+
+// "No" asks for a note, and every other answer for the next question.
 review?.addEventListener("change", (event) => {
   const item = event.target.closest(".item");
   if (!item || event.target.type !== "radio") return;
-  const shown = item.querySelector(".answer");
-  shown.textContent = event.target.value;
-  shown.className = `answer answer-${event.target.value.replace("/", "")}`;
+  show(item);
   if (event.target.value === "no") item.querySelector(".note").open = true;
   else if (items[items.indexOf(item) + 1]) items[items.indexOf(item) + 1].open = true;
-  // As `ReviewForm.tendency`.
-  const answers = items.map((one) => one.querySelector("input[type=radio]:checked")?.value);
-  review.dataset.tendency = answers.includes("no") ? "against" : answers.every(Boolean) ? "for" : "";
+});
+
+review?.addEventListener("click", (event) => {
+  const item = event.target.closest(".clear")?.closest(".item");
+  if (!item) return;
+  const radios = [...item.querySelectorAll("input[type=radio]")];
+  for (const radio of radios) radio.checked = false;
+  radios[0].focus();
+  show(item);
+  radios[0].dispatchEvent(new Event("input", { bubbles: true }));
 });
 
 // The count doesn't wait for the draft to be saved.
@@ -70,10 +86,18 @@ addEventListener("pagehide", () => {
 // The browser may show the page again as it was left.
 addEventListener("pageshow", () => (isPosted = false));
 
+// Whoever is writing may not have seen that the focus has left the text.
+const WRITING_MS = 1_000;
+let written = -Infinity;
+document.addEventListener("focusout", (event) => {
+  if (event.target.matches("textarea, input:not([type=radio], [type=checkbox])")) written = event.timeStamp;
+});
+
 review?.addEventListener("keydown", (event) => {
-  const item = event.target.closest(".item");
-  // Letters are text in a note, and belong to the browser with a modifier.
-  if (!item || event.target.matches("textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
+  // Letters act on answers in view that have the focus, and on nothing else. With a modifier, the browser has them.
+  const item = event.target.closest(".answers") && event.target.closest(".item");
+  if (!item?.open || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.timeStamp - written < WRITING_MS) return;
   const at = items.indexOf(item);
   const acts = {
     j: () => enter(items[at + 1]),
@@ -104,8 +128,16 @@ document.addEventListener("click", (event) => {
   const item = event.target.closest('.item a[href^="#fact-"]')?.closest(".item");
   if (item) history.replaceState(history.state, "", `#${item.id}`);
 });
+// So does the way back from the proof's own page.
+review?.addEventListener("focusin", (event) => {
+  const item = event.target.closest(".item");
+  const alone = document.querySelector(".proof-alone");
+  if (item && alone) alone.search = `?question=${item.id.replace("item-", "")}`;
+});
 addEventListener("hashchange", () => unfold()?.scrollIntoView());
 unfold();
+// A browser that comes to the fragment of the address takes the focus away.
+addEventListener("load", unfold);
 
 for (const name of ["htmx:sendError", "htmx:responseError", "htmx:timeout"]) {
   state?.addEventListener(name, () => {
