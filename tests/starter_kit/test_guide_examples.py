@@ -28,6 +28,7 @@ def example(containing: str) -> str:
     return str(found)
 
 
+@pytest.mark.slow
 def test_a_script_trains_with_a_callback_and_its_run_opens_in_transformers(
     base: Path, data: Path, tmp_path: Path
 ) -> None:

@@ -103,7 +103,10 @@ def _trained(base: Path, data: Path, lora: LoRA | None, compute: Compute) -> See
 @pytest.mark.parametrize("lora", [None, LoRA()], ids=["whole", "adapters"])
 @pytest.mark.parametrize(
     "compute",
-    [Compute(), Compute(micro_batch_size=2, features="float16")],
+    [
+        pytest.param(Compute(), marks=pytest.mark.slow),
+        Compute(micro_batch_size=2, features="float16"),
+    ],
     ids=["exact", "in parts"],
 )
 def test_steps_never_wait_but_for_the_last_loss(

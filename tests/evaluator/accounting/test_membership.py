@@ -34,7 +34,13 @@ def test_a_gaussian_composition_has_its_closed_form(sigma: float, rounds: int) -
 
 
 @pytest.mark.parametrize(
-    ("rate", "sigma", "rounds"), [(0.2, 0.77, 10), (0.3, 1.04, 16), (0.01, 0.6, 200), (1.0, 3.0, 4)]
+    ("rate", "sigma", "rounds"),
+    [
+        (0.2, 0.77, 10),
+        (1.0, 3.0, 4),
+        pytest.param(0.3, 1.04, 16, marks=pytest.mark.slow),
+        pytest.param(0.01, 0.6, 200, marks=pytest.mark.slow),
+    ],
 )
 def test_it_agrees_with_another_library(rate: float, sigma: float, rounds: int) -> None:
     found = from_gaussian_mechanism(

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from evaluator.messages.examinations import ConformanceTest, Verdict
 from starter_kit.commands.conformance import verdict
 from starter_kit.conformance.results import Result
@@ -10,6 +12,7 @@ from tests.starter_kit.commands.pfl import pfl
 from tests.studies.mutants.catalog import SETTINGS
 
 
+@pytest.mark.slow
 def test_a_mutant_ends_with_status_1_and_its_tests_are_printed_as_json() -> None:
     """Its noise is that of a generator which every process seeds alike: only a second process finds that."""
     printed = pfl(

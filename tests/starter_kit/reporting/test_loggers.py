@@ -121,6 +121,7 @@ def test_tensorboard_gets_a_folder_of_the_run_s_name(tmp_path: Path) -> None:
     assert len(list((tmp_path / "mine").iterdir())) == 1
 
 
+@pytest.mark.slow
 def test_weights_and_biases_gets_of_a_private_run_its_rounds_and_nothing_about_the_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

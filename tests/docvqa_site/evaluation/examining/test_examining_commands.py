@@ -51,6 +51,7 @@ def attach(run: Run, settings: str, method: str = "", name: str = "odd.py") -> N
 
 
 class TestConformance:
+    @pytest.mark.slow
     def test_an_attached_method_earns_its_level_which_page_and_api_show(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
