@@ -222,7 +222,8 @@ def account(inputs: StepInputs, _: OnProgress) -> StepOutput[AccountingResult]:
         raise ProblemError(*problems)
     result = rules.account(record, privacy, checks, deciding)
     norms = [line.clip_norm for line in record.rounds]
-    return StepOutput(result.model_copy(update={"clip_norms": (min(norms), max(norms))} if norms else {}))
+    stated = {"noise": record.run.noise, "clip_norms": (min(norms), max(norms)) if norms else None}
+    return StepOutput(result.model_copy(update=stated))
 
 
 def score(inputs: StepInputs, on_progress: OnProgress) -> StepOutput[ScoringResult]:

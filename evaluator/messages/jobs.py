@@ -19,6 +19,7 @@ from evaluator.accounting.bounds import MembershipBounds
 from evaluator.errors import Problem
 from evaluator.mechanisms.events import Event
 from evaluator.mechanisms.mechanism import SamplingRule
+from evaluator.mechanisms.noise import Noise
 from evaluator.mechanisms.units import Adjacency
 from evaluator.messages.base import Message
 from evaluator.messages.leakage import LeakageDetail, LeakageResult
@@ -439,6 +440,7 @@ class AccountingResult(Message):
         public_key: The key that signed the record, in hexadecimal.
         tuning_runs: How many training runs on the private data before this one the record declares.
         clip_norms: The smallest and the largest clip norm of a round; None from a worker of an earlier version.
+        noise: Who adds the noise, and what hides the updates; None from a worker of an earlier version.
     """
 
     kind: Literal["accounting"] = "accounting"
@@ -455,6 +457,7 @@ class AccountingResult(Message):
     public_key: str
     tuning_runs: int = Field(default=0, ge=0)
     clip_norms: tuple[float, float] | None = None
+    noise: Noise | None = None
     checks: list[Check]
 
 

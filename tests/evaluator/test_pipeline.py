@@ -162,6 +162,8 @@ def test_accounting_carries_its_checks_its_token_and_its_key(inputs: StepInputs)
     }
     assert result.run_token == "token-for-one-run-only"
     assert result.clip_norms == (0.5, 0.5)
+    assert result.noise is not None
+    assert f'"placement":"{result.noise.placement}"' in inputs.files[ArtifactKind.TRAINING_RECORD].read_text()
     record = inputs.files[ArtifactKind.TRAINING_RECORD].read_text()
     assert f'"public_key":"{result.public_key}"' in record
 

@@ -18,8 +18,8 @@ from docvqa_site.ui.templatetags.ui import MISSING
 TERMS = {
     "accountant": "accountant",
     "anls": "ANLS",
-    "bytes_sent": "message",
-    "bytes_total": "communication log",
+    "bytes_sent": "bytes in the log",
+    "bytes_total": "communication",
     "counting": "counted",
     "epsilon": "ε",
     "epsilon_product": "amplification rule",

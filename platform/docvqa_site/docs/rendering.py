@@ -177,6 +177,8 @@ def _adapt(token: Token, name: str) -> None:
     """Make a token fit for a page of the site."""
     if token.type == "text":
         token.content = unbroken(token.content)
+    elif token.type == "fence":
+        token.content = token.content.replace(ANY_SITE, f"PFL_SITE={settings.SITE_URL}")
     # The policy of the site's pages allows no style.
     if "text-align:right" in str(token.attrs.pop("style", "")):
         token.attrSet("class", "num")

@@ -19,12 +19,26 @@ from evaluator.mechanisms.events import (
     TwoStage,
     merged,
 )
+from evaluator.mechanisms.noise import Placement
 from evaluator.mechanisms.units import Adjacency
 
 # A page shows so many groups of equal rounds; the training record has all.
 MOST_GROUPS = 10
 ALL = "all"
 NEIGHBORS = {Adjacency.ADD_REMOVE: "add or remove one", Adjacency.REPLACE: "replace one"}
+
+TRUSTED_SERVER = (
+    "The server adds the noise and sees each round's sum without it, so ε doesn't hold against the server, which has "
+    "to be trusted."
+)
+# Where clients add the noise, by what hides their updates.
+OBSERVING_SERVER = {
+    "none": "Clients add the noise before they send anything, so ε holds against the server, too.",
+    "simulated": "Clients add the noise. ε holds against the server, too, if it sees each round's sum alone: nothing "
+    "but trust hid the updates in this run.",
+    "real": "Clients add the noise, and a protocol shows the server nothing but each round's sum, so ε holds against "
+    "the server, too.",
+}
 
 
 @dataclass(frozen=True)
@@ -81,6 +95,7 @@ class EpsilonInputs:
         rounds: The number of rounds in all groups.
         unit: The privacy unit, and which data sets are neighbors.
         clip_norm: The clip norms of the rounds; empty for a run that was accounted before they were reported.
+        server: Whether ε holds against the server, too; empty for a run that was accounted before this was reported.
     """
 
     groups: Sequence[EqualRounds]
@@ -88,6 +103,7 @@ class EpsilonInputs:
     rounds: int
     unit: str
     clip_norm: str
+    server: str
 
     @property
     def has_all_clients(self) -> bool:
@@ -113,7 +129,17 @@ class EpsilonInputs:
             rounds=sum(event.total_rounds for event in events),
             unit=f"{events[0].unit} ({NEIGHBORS[events[0].adjacency]})",
             clip_norm=" to ".join(dict.fromkeys(map(_number, accounting.get("clip_norms") or []))),
+            server=_server(accounting.get("noise")),
         )
+
+
+def _server(noise: Mapping[str, Any] | None) -> str:
+    """Return in a sentence what ε says about the server; see `evaluator.mechanisms.noise`."""
+    if noise is None:
+        return ""
+    if noise["placement"] == Placement.SERVER:
+        return TRUSTED_SERVER
+    return OBSERVING_SERVER[noise["secure_aggregation"]]
 
 
 def _number(value: float) -> str:

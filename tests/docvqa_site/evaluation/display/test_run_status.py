@@ -1,3 +1,4 @@
+import html
 import re
 from datetime import timedelta
 
@@ -15,6 +16,7 @@ from evaluator.mechanisms.events import (
     RandomAllocationGaussian,
     TwoStage,
 )
+from evaluator.mechanisms.noise import Noise
 from evaluator.messages.jobs import ArtifactKind, Step
 from tests.docvqa_site.factories import make_artifact, make_epsilons, make_run, make_submission, owner_of
 from tests.docvqa_site.submissions.drafts import make_private_track
@@ -216,6 +218,24 @@ def test_the_inputs_of_epsilon_are_for_those_who_may_read_the_record(client):
     assert cells(page, "3 rounds, from the training record") == [
         ["3", "all", "all", "4.5", "Open in the calculator"]
     ]
+
+
+@pytest.mark.parametrize(
+    ("noise", "holds"),
+    [
+        ({"placement": "server"}, "ε doesn't hold against the server, which has to be trusted."),
+        ({"placement": "client_full"}, "so ε holds against the server, too."),
+        (
+            {"placement": "client_share", "secure_aggregation": "simulated"},
+            "nothing but trust hid the updates in this run.",
+        ),
+        ({"placement": "client_share", "secure_aggregation": "real"}, "a protocol shows the server nothing"),
+    ],
+)
+def test_everybody_reads_whether_epsilon_holds_against_the_server(client, noise, holds):
+    stated = Noise(multiplier=4.5, **noise).model_dump(mode="json")
+    run = accounted_run(Gaussian(effective_noise_multiplier=4.5, rounds=3), noise=stated)
+    assert holds in html.unescape(evidence(client, run))
 
 
 def test_each_group_of_rounds_has_a_row_and_a_link_of_its_own(client):
