@@ -33,6 +33,8 @@ TAG = re.compile(r"<[^>]*>")
 REGION = '<div class="table-wrap" role="region" aria-label="Table {}{}" tabindex="0"><table class="table">'
 # A command or code has a button that copies it; what it prints, which is marked as text, has none.
 PRE = '<pre{} tabindex="0" role="group" aria-label="Code {}{}">'
+# The address of a site in a command, for which the site's pages have their own.
+ANY_SITE = "PFL_SITE=https://…"
 # In the list of contents.
 CONTENTS_LEVELS = {"h2", "h3"}
 

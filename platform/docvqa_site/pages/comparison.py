@@ -96,6 +96,7 @@ def _compared(track: Track, wanted: Sequence[UUID]) -> dict[str, object]:
     found = [[row[submission] for row in rows if submission in row] for submission in wanted]
     return {
         "methods": methods,
+        "has_links": any(entry.code_url or entry.paper_url for entry in methods),
         "statuses": [dict.fromkeys((row.status, row.badge) for row in own) for own in found],
         "pairs": [
             Pair(track, budget, *(found[submission] for submission in wanted)) for budget, found in both

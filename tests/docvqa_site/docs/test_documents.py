@@ -7,6 +7,7 @@ from html import unescape
 from urllib.parse import unquote
 
 import pytest
+from django.conf import settings
 from django.test import Client
 from django.urls import resolve, reverse
 from pytest_django import Settings
@@ -217,6 +218,12 @@ def test_only_what_can_be_run_or_saved_can_be_copied() -> None:
     for name in library.names():
         for block in re.findall(r"<pre data-copy[^>]*><code>(.*?)</code>", document(name).html, re.S):
             assert shell.match(unescape(block)), (name, block)
+
+
+def test_commands_name_the_site_that_shows_them() -> None:
+    page = document("roles/reader").html
+    assert f"export PFL_SITE={settings.SITE_URL}\n" in page
+    assert "https://…" not in page
 
 
 def test_papers_are_linked() -> None:
