@@ -200,7 +200,7 @@ def add_outage(starts_at: datetime, ends_at: datetime, track: str, text: str, *,
     if not is_over:
         notice = f"Planned maintenance from {in_words(starts_at)} to {in_words(ends_at)}. {text}".strip()
         Notice.objects.create(outage=outage, text=notice, shown_from=now, shown_until=ends_at)
-    record(actor, f"outage.{'reported' if is_over else 'planned'}", outage, what=str(outage))
+    _record(actor, "reported" if is_over else "planned", outage)
 
 
 @transaction.atomic
@@ -213,11 +213,25 @@ def withdraw(outage: Outage, *, actor: User) -> bool:
         else:
             Outage.objects.filter(pk=outage.pk).update(ends_at=now)
         Notice.objects.filter(outage=outage).update(shown_until=now)
-        record(actor, "outage.ended", outage, what=str(outage))
+        outage.refresh_from_db()
+        _record(actor, "ended", outage)
         return False
-    record(actor, "outage.removed", outage, what=str(outage))
+    _record(actor, "removed", outage)
     outage.delete()
     return True
+
+
+def _record(actor: User, verb: str, outage: Outage) -> None:
+    """Record what was done with an outage, with its times: it may be changed or removed later."""
+    record(
+        actor,
+        f"outage.{verb}",
+        outage,
+        what=str(outage),
+        starts_at=outage.starts_at.isoformat(),
+        ends_at=outage.ends_at.isoformat() if outage.ends_at else None,
+        **({"track": outage.track} if outage.track else {"tracks": "all"}),
+    )
 
 
 def _downtimes(phases: Sequence[Phase], now: datetime) -> list[Downtime]:

@@ -247,6 +247,12 @@ def test_an_outage_that_is_over_is_added_without_a_banner(client: Client, organi
     client.post(PAGE, {**times, "track": "track", "text": "The network."})
     outage = Outage.objects.get()
     assert (outage.cause, outage.track) == (Cause.REPORTED, "track")
+    client.post(f"/organize/outages/{outage.pk}/withdraw/")
+    for action in ("outage.reported", "outage.removed"):
+        details = AuditEntry.objects.get(action=action).details
+        assert details["starts_at"] == "2026-01-01T10:00:00+00:00"
+        assert details["ends_at"] == "2026-01-01T11:00:00+00:00"
+        assert details["track"] == "track"
     assert not Notice.objects.exists()
     page = client.post(PAGE, {**times, "ends_at": "2026-01-01 09:00", "track": "nowhere"}).text
     assert "The end must be after the start." in page
