@@ -213,6 +213,9 @@ def test_several_phases_are_listed_with_their_rules_and_deadlines(client: Client
     html = page(client, track)
     for text in ("Final", "teams may keep submissions unpublished", "until the phase ends", "per 24 hours"):
         assert text in html
+    glance = html.partition('<h2 id="facts">')[2].partition("</aside>")[0]
+    assert "<dt>Closes</dt>" not in glance
+    assert glance.count(", until ") + glance.count("<dd>until ") == 2
     calendar = client.get(reverse("challenge:deadline", args=[track.slug])).text
     assert calendar.count("BEGIN:VEVENT") == 2
     assert "Final ends" in calendar
