@@ -19,6 +19,12 @@ def organizers_of_all_tracks() -> QuerySet[User]:
     return User.objects.with_perm("challenge.organize", backend=backend).filter(is_staff=True).exclude(single)
 
 
+def organizers_of(track: Track) -> list[User]:
+    """Return the active people who organize the track, alone or among all."""
+    every, single = organizers_of_all_tracks(), track.organizers.filter(is_active=True)
+    return list({user.pk: user for user in (*every, *single)}.values())
+
+
 def others_tracks(user: User) -> QuerySet[Track]:
     """Return the tracks that only others organize: none for an organizer of every track."""
     if not user.organizes_single_tracks:

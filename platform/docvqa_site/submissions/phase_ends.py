@@ -1,4 +1,4 @@
-"""The notification that a phase has ended, to the teams that registered for its track or have a draft or submission."""
+"""The notifications that a phase has ended: to the teams that take part in its track, and to those who close it."""
 
 from datetime import datetime, timedelta
 
@@ -7,6 +7,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from docvqa_site.challenge.models import Phase
+from docvqa_site.challenge.selectors import organizers_of
 from docvqa_site.notifications.kinds import Kind
 from docvqa_site.notifications.sending import notify
 from docvqa_site.submissions.deadline_reminders import participants
@@ -16,10 +17,10 @@ RECENT = timedelta(days=2)
 
 
 def notify_of_closed_phases(now: datetime | None = None) -> int:
-    """Notify the members of these teams, once for each end of a phase; return how many people."""
+    """Notify the members of teams and the organizers, once for each end of a phase; return how many people."""
     now = now or timezone.now()
     ended = Phase.objects.filter(ends_at__lte=now, ends_at__gt=now - RECENT).select_related("track")
-    return sum(_notify(phase, now) for phase in ended)
+    return sum(_notify(phase, now) + _notify_organizers(phase) for phase in ended)
 
 
 def _notify(phase: Phase, now: datetime) -> int:
@@ -42,4 +43,21 @@ def _notify(phase: Phase, now: datetime) -> int:
             settings.SITE_URL + reverse("challenge:track", args=[track.slug]),
         ],
         key=f"phase closed {phase.pk} {ends_at:%Y-%m-%dT%H:%M}",
+    )
+
+
+def _notify_organizers(phase: Phase) -> int:
+    track, ends_at = phase.track, phase.ends_at
+    if phase.final_results.exists():
+        return 0
+    return notify(
+        organizers_of(track),
+        Kind.DEADLINES,
+        f"{track}: close the phase “{phase.name}”",
+        [
+            f"The phase “{phase.name}” of {track} ended on {ends_at:%b %-d, %Y, %H:%M} UTC. Its page on the "
+            "organizers' desk says what is still open before you can close it and publish its final results.",
+            settings.SITE_URL + reverse("organizers:close_phase", args=[track.slug, phase.pk]),
+        ],
+        key=f"phase to close {phase.pk} {ends_at:%Y-%m-%dT%H:%M}",
     )

@@ -25,6 +25,7 @@ from docvqa_site.downloads.models import Download, DownloadKind
 from docvqa_site.evaluation.intake.receiving import receive_report
 from docvqa_site.evaluation.inventories import receive
 from docvqa_site.evaluation.rehearsal import rehearsal_of
+from docvqa_site.notifications.models import Notification
 from docvqa_site.organizers.track_changes import in_words
 from docvqa_site.submissions.models import Submission, SubmissionState
 from docvqa_site.teams.models import Team
@@ -645,6 +646,8 @@ def test_an_organizer_of_all_tracks_is_invited(client: Client) -> None:
     assert invited.is_staff
     assert [group.name for group in invited.groups.all()] == ["Organizers"]
     assert not invited.organizes_single_tracks
+    subject = Notification.objects.get(user=inviter).subject
+    assert subject == f"{invited} has accepted your invitation"
 
 
 def test_an_organizer_of_all_tracks_is_restricted_to_one_only_without_the_wider_right(client: Client) -> None:

@@ -155,14 +155,19 @@ def test_the_end_of_a_phase_is_reported_once_to_those_who_take_part(run):
     phase = run.submission.phase
     draft = make_submission(track=run.submission.track)
     bystander = make_user()
+    single = make_user(is_staff=True)
+    run.submission.track.organizers.add(single)
     now = timezone.now()
     assert notify_of_closed_phases(now) == 0
     phase.ends_at = now - timedelta(minutes=1)
     phase.save()
-    assert notify_of_closed_phases(now) == 2
+    assert notify_of_closed_phases(now) == 3
     assert notify_of_closed_phases(now) == 0
     for user in (run.submission.created_by, draft.created_by):
         subject, text, _ = notified(user)
         assert subject == f"{phase.track}: the phase “{phase.name}” has ended"
         assert "The track no longer accepts submissions." in text
     assert notified(bystander) is None
+    subject, _, desk = notified(single)
+    assert subject == f"{phase.track}: close the phase “{phase.name}”"
+    assert desk.endswith(f"/phases/{phase.pk}/close/")

@@ -17,6 +17,8 @@ from docvqa_site.accounts.services import make_organizer, make_reviewer, make_tr
 from docvqa_site.audit.models import personal, record
 from docvqa_site.challenge.models import StaffInvitation, StaffRole, Track
 from docvqa_site.challenge.selectors import organizers_of_all_tracks
+from docvqa_site.notifications.kinds import Kind
+from docvqa_site.notifications.sending import notify
 from docvqa_site.submissions.selectors import competed_tracks
 
 # What follows for somebody whose team has submissions in the track.
@@ -82,7 +84,15 @@ def accept(invitation: StaffInvitation, user: User) -> bool:
             make_track_organizer(user)
             Track.with_drafts.get(pk=invitation.track_id).organizers.add(user)
     record(user, "staff.joined", invitation.track, role=invitation.role)
+    _notify_inviter(invitation, user)
     return True
+
+
+def _notify_inviter(invitation: StaffInvitation, user: User) -> None:
+    subject = f"{user} has accepted your invitation"
+    page = settings.SITE_URL + reverse("organizers:track", args=[invitation.track.slug])
+    text = f"{user} has accepted your invitation to become {invitation.role_in_words}."
+    notify([invitation.invited_by], Kind.ANNOUNCEMENTS, subject, [text, page])
 
 
 @transaction.atomic
