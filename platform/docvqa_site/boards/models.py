@@ -61,6 +61,11 @@ class FinalResults(models.Model):
         return reverse("results:detail", args=[self.slug])
 
     @property
+    def corrected(self) -> "FinalResults | None":
+        """The earlier final results of the phase that these correct; None where they are the first."""
+        return FinalResults.objects.filter(phase=self.phase_id, pk__lt=self.pk).order_by("-pk").first()
+
+    @property
     def bibtex(self) -> str:
         """How to cite it, as a BibTeX entry."""
         fields = {
@@ -70,6 +75,8 @@ class FinalResults(models.Model):
             "howpublished": "Final results, PFL-DocVQA benchmark",
             "url": settings.SITE_URL + self.get_absolute_url(),
         }
+        if earlier := self.corrected:
+            fields["note"] = f"Corrects {settings.SITE_URL}{earlier.get_absolute_url()}"
         if self.doi:
             fields["doi"] = in_latex(self.doi)
         return entry(f"pfl-docvqa-{self.slug}", fields)

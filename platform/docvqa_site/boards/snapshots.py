@@ -30,12 +30,17 @@ class BoardsChangedError(Exception):
 
 @dataclass(frozen=True)
 class Edition:
-    """What a snapshot calls itself. `url` is where it is published; by default the site."""
+    """What a snapshot calls itself. `url` is where it is published; by default the site.
+
+    `corrects` is the address of the earlier edition that it corrects, with the reason; empty where there is none.
+    """
 
     name: str
     title: str
     made_at: datetime
     url: str
+    corrects: str = ""
+    reason: str = ""
 
     @classmethod
     def of(cls, name: str, made_at: datetime) -> "Edition":
@@ -95,6 +100,8 @@ def _snapshot(tracks: Sequence[Track], edition: Edition, phase: str) -> str:
         "site": settings.SITE_URL,
         "evaluator_version": evaluator_version(),
         "phase": phase or None,
+        "corrects": edition.corrects or None,
+        "correction_reason": edition.reason or None,
         "tracks": [
             {
                 "slug": track.slug,
@@ -124,12 +131,16 @@ def _citation(edition: Edition) -> str:
     return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
 
 
+def _correction(edition: Edition) -> str:
+    return f"\nIt corrects {edition.corrects}. Reason: {edition.reason}\n" if edition.corrects else ""
+
+
 def _readme(edition: Edition) -> str:
     made_at = edition.made_at
     return f"""# {edition.title}
 
 Created on {made_at:%B} {made_at.day}, {made_at:%Y, %H:%M} UTC from {edition.url}, evaluator {evaluator_version()}.
-
+{_correction(edition)}
 - `{verify_snapshot.SNAPSHOT}`: the rules of every track, and all rows with their rank or the reason for having none.
 - `<track>.csv`: the same rows as tables. A row's `license` is that of its submission, if the track states one.
 - `CITATION.cff`: how to cite it.

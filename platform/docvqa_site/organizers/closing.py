@@ -73,7 +73,10 @@ class Condition:
 
 @dataclass(frozen=True)
 class Publication:
-    """What the results are published as: their part of the address, their title, and a text that announces them."""
+    """What the results are published as: their part of the address, their title, and a text that announces them.
+
+    The text of a correction is its reason, which its page and files state as well.
+    """
 
     slug: str
     title: str
@@ -163,7 +166,11 @@ def close_phase(phase: Phase, publication: Publication, *, seen: str, actor: Use
         standings=standings(phase),
     )
     address = settings.SITE_URL + results.get_absolute_url()
-    files = snapshot_files([track], Edition(results.slug, results.title, now, address), phase.name)
+    earlier = results.corrected
+    corrects = settings.SITE_URL + earlier.get_absolute_url() if earlier else ""
+    reason = publication.text if earlier else ""
+    edition = Edition(results.slug, results.title, now, address, corrects, reason)
+    files = snapshot_files([track], edition, phase.name)
     FrozenFile.objects.bulk_create(
         FrozenFile(
             results=results,
@@ -177,23 +184,38 @@ def close_phase(phase: Phase, publication: Publication, *, seen: str, actor: Use
     phase.notices.update(shown_until=now)
     # They link to the results.
     boards_changed(track.pk)
+    done = f"final results corrected (earlier: “{earlier}”)" if earlier else "closed"
     RuleChange.objects.create(
-        track=track, text=f"Phase “{phase.name}” closed: “{results.title}” is published at {address}."
+        track=track, text=f"Phase “{phase.name}” {done}: “{results.title}” is published at {address}."
     )
-    record(actor, "phase.closed", phase, track=track.slug, results=results.slug, sha256=_hashes(files))
-    _announce(results, publication.text, address, now)
+    correction = {"corrects": earlier.slug, "reason": reason} if earlier else {}
+    record(
+        actor,
+        "phase.closed",
+        phase,
+        track=track.slug,
+        results=results.slug,
+        **correction,
+        sha256=_hashes(files),
+    )
+    _announce(results, earlier, publication.text, address)
     return results
 
 
-def _announce(results: FinalResults, text: str, address: str, now: datetime) -> None:
+def _announce(results: FinalResults, earlier: FinalResults | None, text: str, address: str) -> None:
     """Publish the results among the news, and notify everybody who takes part in the track."""
     track = results.phase.track
     lead = f"The results of the phase “{results.phase}” of {track} are final."
+    if earlier:
+        lead = (
+            f"The final results of the phase “{results.phase}” of {track} have been corrected. "
+            f"They replace “{earlier}” of {earlier.made_at:%b %-d, %Y}. Reason:"
+        )
     NewsItem.objects.create(
         title=results.title,
         slug=f"results-{results.slug}",
         text="\n\n".join(filter(None, [lead, text, f"[Standings, files and how to cite them]({address})"])),
-        published_at=now,
+        published_at=results.made_at,
     )
     notify(
         participants(track), Kind.RESULTS, results.title, [*filter(None, [lead, plain_text(text)]), address]

@@ -16,7 +16,8 @@ from docvqa_site.organizers.forms import ClosingForm
 @for_organizers(*CLOSING, methods=FORM)
 def close(request: UserRequest, slug: str, phase_id: int) -> HttpResponseBase:
     phase = organized_phase(request.user, slug, phase_id)
-    form = ClosingForm(request.POST or None, initial=_suggested(phase))
+    published = phase.final_results.all()
+    form = ClosingForm(request.POST or None, initial=_suggested(phase), is_correction=bool(published))
     if request.method == "POST" and form.is_valid():
         publication = closing.Publication(*(form.cleaned_data[name] for name in ("slug", "title", "text")))
         try:
@@ -39,7 +40,7 @@ def close(request: UserRequest, slug: str, phase_id: int) -> HttpResponseBase:
         "warnings": list(closing.warnings(phase, now)),
         "standings": closing.standings(phase),
         "seen": closing.version_of(phase),
-        "published": phase.final_results.all(),
+        "published": published,
     }
     return render(request, "organizers/close.html", context)
 
@@ -48,7 +49,9 @@ def _suggested(phase: Phase) -> dict[str, str]:
     today = timezone.now()
     number = phase.final_results.count()
     again = f"-{number + 1}" if number else ""
+    kind = "corrected final results" if number else "final results"
+    version = f", version {number + 1}" if number > 1 else ""
     return {
         "slug": f"{phase.track.slug}-{today:%Y-%m}{again}",
-        "title": f"{phase.track}, {phase}: final results {today:%Y}",
+        "title": f"{phase.track}, {phase}: {kind} {today:%Y}{version}",
     }

@@ -275,6 +275,22 @@ class ResultsForm(forms.ModelForm[FinalResults]):
         labels = {"slug": "Name in the address"}
         help_texts = {"slug": "The results appear at /results/NAME/. It can't be changed later."}
 
+    def __init__(self, *args: Any, is_correction: bool = False, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if is_correction:
+            text = self.fields["text"]
+            text.required, text.label = True, "Reason for the correction"
+            text.help_text = (
+                "In Markdown; appears on the page and in the files of the corrected results, and in their "
+                "announcement on News and by email."
+            )
+
+    def clean_title(self) -> str:
+        title: str = self.cleaned_data["title"]
+        if FinalResults.objects.filter(title=title).exists():
+            raise forms.ValidationError("Other final results have this title already.")
+        return title
+
 
 class ClosingForm(ResultsForm):
     """The same, with a box that confirms it."""

@@ -9,6 +9,7 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.cache import cache_control
 from django.views.decorators.http import require_safe
 
+from docvqa_site.audit.models import AuditEntry
 from docvqa_site.boards.corrections import corrections
 from docvqa_site.boards.models import FinalResults, FrozenFile
 from docvqa_site.boards.verify_snapshot import SUMS
@@ -30,7 +31,15 @@ immutable: Callable[..., Callable[..., HttpResponse]] = cache_control(
 
 @require_safe
 def listing(request: HttpRequest) -> HttpResponse:
-    return render(request, "pages/results_list.html", {"all_results": WITH_PHASE.all()})
+    found = list(WITH_PHASE.all())
+    newest: dict[int, FinalResults] = {}
+    for results in found:
+        newest.setdefault(results.phase_id, results)
+    first = {results.phase_id: results for results in found}
+    all_results = [
+        (results, newest[results.phase_id], first[results.phase_id] != results) for results in found
+    ]
+    return render(request, "pages/results_list.html", {"all_results": all_results})
 
 
 @require_safe
@@ -44,9 +53,19 @@ def detail(request: HttpRequest, slug: str) -> HttpResponse:
         "files": files,
         "sums": next((file for file in files if file.name == SUMS), None),
         "newer": newest if newest != results else None,
+        "earlier": results.corrected,
+        "reason": _reason(results),
         "corrections": corrections([results]),
     }
     return render(request, "pages/results.html", context)
+
+
+def _reason(results: FinalResults) -> str:
+    """Return why these results correct earlier ones, as it was recorded; empty where they don't, or nothing was."""
+    closed = AuditEntry.objects.filter(
+        action="phase.closed", object_id=str(results.phase_id), details__results=results.slug
+    ).first()
+    return closed.details.get("reason", "") if closed else ""
 
 
 @require_safe

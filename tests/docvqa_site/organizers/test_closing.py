@@ -222,10 +222,25 @@ def test_a_corrected_version_is_linked_from_the_first(client: Client, organizer)
     track, phase = ended_track()
     add(track, "Small")
     close(client, phase)
-    close(client, phase, slug="autumn-2", title="Autumn, corrected")
+    assert "These results correct" not in client.get("/results/autumn/").text
+    assert "corrected final results" in client.get(address(phase)).text
+    assert "have this title already" in close(client, phase, slug="autumn-2").text
+    correction = {"slug": "autumn-2", "title": "Autumn, corrected"}
+    assert "This field is required" in close(client, phase, **correction, text="").text
+    close(client, phase, **correction, text="A log was **forged**.")
     assert "There is a corrected version" in client.get("/results/autumn/").text
-    assert "There is a corrected version" not in client.get("/results/autumn-2/").text
+    corrected = client.get("/results/autumn-2/").text
+    assert "There is a corrected version" not in corrected
+    assert 'These results correct <a href="/results/autumn/">' in corrected
+    assert "A log was <strong>forged</strong>." in corrected
+    assert re.search(r"Corrects http\S+/results/autumn/", client.get("/results/autumn-2/cite.bib").text)
+    assert "It corrects http" in client.get("/results/autumn-2/files/README.md").text
+    assert client.get("/results/autumn-2/files/snapshot.json").json()["corrects"].endswith("/results/autumn/")
+    assert "have been corrected" in client.get("/news/results-autumn-2/").text
+    assert "have been corrected" in mail.outbox[-1].body
+    assert "final results corrected" in client.get("/tracks/track/").text
     page = client.get("/results/").text
+    assert page.count(">replaced</span>") == page.count(">corrected version</span>") == 1
     assert page.index("Autumn, corrected") < page.index("Autumn: final results")
 
 

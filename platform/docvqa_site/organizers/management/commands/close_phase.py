@@ -18,7 +18,11 @@ class Command(BaseCommand):
         parser.add_argument("phase", help="the name of the phase")
         parser.add_argument("--slug", required=True, help="the results' part of the address")
         parser.add_argument("--title", required=True)
-        parser.add_argument("--text", default="", help="a further paragraph of the announcement, in Markdown")
+        parser.add_argument(
+            "--text",
+            default="",
+            help="a further paragraph of the announcement, in Markdown; of a correction, its reason",
+        )
         parser.add_argument("--check", action="store_true", help="only list what prevents closing")
 
     def handle(self, *_: object, track: str, phase: str, check: bool = False, **fields: object) -> None:
@@ -35,7 +39,10 @@ class Command(BaseCommand):
             raise CommandError("The phase can't be closed yet.")
         if check:
             return
-        form = ResultsForm({name: fields[name] for name in ("slug", "title", "text")})
+        form = ResultsForm(
+            {name: fields[name] for name in ("slug", "title", "text")},
+            is_correction=found.final_results.exists(),
+        )
         if not form.is_valid():
             raise CommandError(form.errors.as_text())
         results = closing.close_phase(found, closing.Publication(**form.cleaned_data), seen=seen, actor=None)
