@@ -75,12 +75,12 @@ def publish_all(track: Track, phase: str = "") -> PublishedTrack:
     """Return all rows of the track, or those of one phase, ranked among themselves; without the checks."""
     boards = []
     for board in stored_boards(track):
-        rows = [_publish(row, board.budget) for row in _of_phase(board, phase)]
+        rows = [_publish(row, board.budget) for row in of_phase(board, phase)]
         boards.append(PublishedBoard(budget=board.budget, count=len(rows), rows=rows))
     return PublishedTrack(track=track.slug, scored_on=scored_part(track), boards=boards)
 
 
-def _of_phase(rows: Iterable[Row], phase: str) -> Iterator[Row]:
+def of_phase(rows: Iterable[Row], phase: str) -> Iterator[Row]:
     """Return the rows of a phase with the ranks that they have among themselves; all of them where none is named."""
     return _ranked_again(row for row in rows if row.entry.phase == phase) if phase else iter(rows)
 
@@ -99,7 +99,7 @@ def json_parts(track: Track, schema: str) -> Iterator[str]:
     for number, board in enumerate(stored_boards(track)):
         count = 0
         yield f'{", " if number else ""}{{"budget": {json.dumps(board.budget)}, "rows": ['
-        for count, row in enumerate(_of_phase(board, ""), start=1):
+        for count, row in enumerate(of_phase(board, ""), start=1):
             published = _publish(row, board.budget).model_dump(mode="json")
             yield f"{', ' if count > 1 else ''}{json.dumps(published, ensure_ascii=False)}"
         yield f'], "count": {count}}}'
@@ -111,7 +111,7 @@ def csv_lines(track: Track, phase: str = "") -> Iterator[str]:
     shown = columns_of(track, Shown.DATA)
     yield from table_lines([name] for name in CSV_COLUMNS)
     for board in stored_boards(track):
-        rows = _of_phase(board, phase)
+        rows = of_phase(board, phase)
         while batch := list(islice(rows, BATCH)):
             of_board = (repeat(value, len(batch)) for value in (track.slug, board.budget))
             yield from table_lines(chain(of_board, (map(column.value, batch) for column in shown)))

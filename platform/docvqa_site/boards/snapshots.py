@@ -13,6 +13,7 @@ from django.core.serializers.json import DjangoJSONEncoder
 
 from docvqa_site.audit.versions import boards_versions
 from docvqa_site.boards import verify_snapshot
+from docvqa_site.boards.earlier_rules import earlier_rules
 from docvqa_site.boards.models import published_by
 from docvqa_site.boards.published import as_csv, publish_all
 from docvqa_site.boards.required_examinations import require_final_ranks
@@ -107,6 +108,7 @@ def _snapshot(tracks: Sequence[Track], edition: Edition, phase: str) -> str:
                 "slug": track.slug,
                 "name": track.name,
                 "rules": {field: getattr(track, field) for field in sorted(FIELDS - PRIVATE_FIELDS)},
+                "earlier_rules": [one.published for one in earlier_rules(track, phase)],
                 "rule": track.kind.rule.model_dump(mode="json"),
                 "phases": list(track.phases.values(*sorted(PHASE_FIELDS))),
                 **publish_all(track, phase).model_dump(mode="json", exclude={"track"}),
@@ -142,6 +144,8 @@ def _readme(edition: Edition) -> str:
 Created on {made_at:%B} {made_at.day}, {made_at:%Y, %H:%M} UTC from {edition.url}, evaluator {evaluator_version()}.
 {_correction(edition)}
 - `{verify_snapshot.SNAPSHOT}`: the rules of every track, and all rows with their rank or the reason for having none.
+  Each run was judged under the rules of its submission; `earlier_rules` lists the ranked runs for which these were
+  others than the track's `rules`, with the values that differed.
 - `<track>.csv`: the same rows as tables. A row's `license` is that of its submission, if the track states one.
 - `CITATION.cff`: how to cite it.
 - `{verify_snapshot.SUMS}`: the hash of every file. Run `python verify.py` to check the hashes and the ranks.

@@ -113,6 +113,13 @@ def _value(row: dict[str, Any], order: list[str]) -> tuple[Any, ...]:
     return (*values, datetime.fromisoformat(row["submitted_at"]))
 
 
+def _notes(folder: Path) -> Iterator[str]:
+    """Yield which tracks have ranked runs whose results must be read by other rules than those of the track."""
+    for track in json.loads((folder / SNAPSHOT).read_text(encoding="utf-8"))["tracks"]:
+        if count := len(track.get("earlier_rules", [])):
+            yield f"{track['slug']}: ranked runs judged under earlier rules, see earlier_rules in {SNAPSHOT}: {count}"
+
+
 def main(arguments: list[str]) -> int:
     """Print what is wrong, and return the exit status."""
     folder = Path(arguments[0]) if arguments else Path(__file__).parent
@@ -120,7 +127,7 @@ def main(arguments: list[str]) -> int:
     verdict = (
         f"{len(found)} problems" if found else "All files are unchanged, and the ranks follow the rules."
     )
-    sys.stdout.write("\n".join([*found, verdict]) + "\n")
+    sys.stdout.write("\n".join([*found, verdict, *([] if found else _notes(folder))]) + "\n")
     return 1 if found else 0
 
 

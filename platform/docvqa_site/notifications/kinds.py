@@ -28,8 +28,8 @@ EXPLANATIONS = {
     Kind.DEADLINES: "A track that your team has registered for, or has a draft or submission in, closes in a week or "
     "in a day; its phases change; a phase has ended. For organizers: a phase has ended, and is to be closed.",
     Kind.ANNOUNCEMENTS: "Messages from the organizers to all participants, to the teams of a track, or to your team; "
-    "the rules change of a track that your team has registered for, or has a draft or submission in; someone accepts your invitation to review or "
-    "organize.",
+    "the rules change of a track that your team has registered for, or has a draft or submission in; "
+    "someone accepts your invitation to review or organize.",
     Kind.REVIEWING: "New, revised or overdue proofs, and those that need another reviewer; at most one reminder a day.",
     Kind.OPERATIONS: "Evaluation steps that no worker is running, and failing workers.",
     Kind.SECURITY: "Changes to your password, email address or login methods; new API tokens; the deletion of your "

@@ -19,6 +19,7 @@ from docvqa_site.accounts.models import User
 from docvqa_site.audit.models import AuditEntry, record
 from docvqa_site.audit.versions import boards_changed, boards_versions
 from docvqa_site.boards.boards import selected_rows, stored_boards
+from docvqa_site.boards.earlier_rules import earlier_rules
 from docvqa_site.boards.models import FinalResults, FrozenFile
 from docvqa_site.boards.ranking import Row
 from docvqa_site.boards.required_examinations import missing_examinations
@@ -118,11 +119,15 @@ def version_of(phase: Phase) -> str:
 def standings(phase: Phase, length: int = SHOWN_RANKS) -> list[dict[str, object]]:
     """Return the first ranks of each board among what was submitted in the phase, as values of JSON."""
     boards = stored_boards(phase.track)
+    earlier = {one.row.entry.run: str(one) for one in earlier_rules(phase.track, phase.name)}
     found = selected_rows(Selection(phase=phase.name), boards, length)
     return [
         {
             "board": at_budget(board.budget, "ε = {}", "{:g}".format),
-            "rows": [_standing(rank, row) for rank, row in enumerate(filter(_is_ranked, rows), 1)],
+            "rows": [
+                {**_standing(rank, row), "earlier_rules": earlier.get(row.entry.run, "")}
+                for rank, row in enumerate(filter(_is_ranked, rows), 1)
+            ],
         }
         for board, rows in zip(boards, found, strict=True)
     ]
@@ -139,6 +144,12 @@ def warnings(phase: Phase, now: datetime) -> Iterator[str]:
         yield (
             f"Disqualified in the last {APPEAL_TIME.days} days, and the team may still appeal: {', '.join(fresh)}. "
             "You may want to wait before you publish the results."
+        )
+    if changed := earlier_rules(phase.track, phase.name):
+        count = len(changed)
+        yield (
+            f"{count} ranked {'run was' if count == 1 else 'runs were'} judged under rules that have changed since. "
+            "The results say so."
         )
     downtime = downtime_of(phase, now)
     if downtime.needs_organizer and not phase.final_results.exists():

@@ -244,6 +244,28 @@ def test_a_corrected_version_is_linked_from_the_first(client: Client, organizer)
     assert page.index("Autumn, corrected") < page.index("Autumn: final results")
 
 
+def test_results_say_which_runs_were_judged_under_earlier_rules(client: Client, organizer, tmp_path) -> None:
+    track, phase = ended_track()
+    add(track, "Old", bytes_total=10)
+    track.clients, track.max_rounds = 12, 5
+    track.save()
+    add(track, "New", bytes_total=30)
+    assert "1 ranked run was judged under rules that have changed" in client.get(address(phase)).text
+    close(client, phase)
+    page = client.get("/results/autumn/").text
+    assert page.count("judged under earlier rules") == 1
+    assert "(clients: 10, now 12; max rounds: 10000, now 5)" in page
+    shown = client.get("/results/autumn/files/snapshot.json").json()["tracks"][0]
+    (old,) = shown["earlier_rules"]
+    assert (old["method"], old["rank"], old["rules"]) == ("Old", 1, {"clients": 10, "max_rounds": 10_000})
+    with zipfile.ZipFile(io.BytesIO(client.get("/results/autumn/files/all.zip").content)) as files:
+        files.extractall(tmp_path)
+    command = [sys.executable, "-I", "-S", str(tmp_path / "autumn" / "verify.py")]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    assert "ranked runs judged under earlier rules, see earlier_rules in snapshot.json: 1" in done.stdout
+
+
 def test_the_page_of_the_track_says_which_phases_are_to_be_closed_and_which_are(
     client: Client, organizer
 ) -> None:
