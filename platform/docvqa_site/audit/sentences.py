@@ -203,7 +203,8 @@ def _changes(
         match name, value:
             case "changes", dict():
                 for field, pair in value.items():
-                    yield Change(field.replace("_", " "), shown(field, pair[0]), shown(field, pair[1]))
+                    old, new = _from_difference(pair[0], pair[1])
+                    yield Change(field.replace("_", " "), shown(field, old), shown(field, new))
             case "before", dict():
                 after = details.get("after", {})
                 for field, old in value.items():
@@ -216,6 +217,16 @@ def _changes(
                 )
             case _:
                 yield Change(words, "", shown(name, value), has_before=False)
+
+
+def _from_difference(old: object, new: object) -> tuple[object, object]:
+    """Return two values, of which long texts begin shortly before the first place where they differ."""
+    if not (isinstance(old, str) and isinstance(new, str)) or max(len(old), len(new)) <= MOST_CHARACTERS:
+        return old, new
+    pairs = enumerate(zip(old, new, strict=False))
+    shared = next((place for place, (one, other) in pairs if one != other), min(len(old), len(new)))
+    start = shared - MOST_CHARACTERS // 4
+    return (f"…{old[start:]}", f"…{new[start:]}") if start > 0 else (old, new)
 
 
 def _flat(details: Mapping[str, Any]) -> Iterable[tuple[str, object]]:

@@ -103,7 +103,12 @@ def conditions(phase: Phase, now: datetime) -> list[Condition]:
         _of_runs("No run has failed because of a site error", runs.filter(state=RunState.FAILED)),
         _of_runs("No examination is waiting or running", runs.filter(examinations__in=examined)),
         _condition("All proof reviews are settled", _open_reviews(made)),
-        _condition("The top ranks have passed the required examinations", _missing_levels(phase)),
+        _condition(
+            "The top ranks have passed the required examinations"
+            if phase.examined_ranks
+            else "No examinations are required",
+            _missing_levels(phase),
+        ),
     ]
 
 

@@ -121,7 +121,7 @@ def desk_of(organizer: User) -> dict[str, object]:
         *needs.disk_needs(figures.disk()),
     ]
     today = timezone.now().date()
-    organized = organized_tracks(organizer).prefetch_related("phases")
+    organized = organized_tracks(organizer).prefetch_related("phases__final_results")
     tracks = [track for track in organized if not track.is_draft]
     unclosed, competed = unclosed_phases(organized), set(competed_tracks(organizer))
     ended = [phase for phase in unclosed if phase.has_ended(now)]

@@ -97,6 +97,8 @@ def test_entries_are_sentences_with_names_links_and_values_before_and_after(clie
     record(ada, "run_token.issued", make_token(team, track), team=team.pk, track=track.slug, sha256="ab" * 32)
     record(ada, "newsitem.deleted", NewsItem(pk=77), was="Gone")
     record(None, "run.scored", Run(pk=uuid4()), ends_at="2026-11-29T18:20:00+00:00")
+    long = "Train on the clients. " * 20
+    record(ada, "track.changed", track, changes={"description": [f"{long}Then stop.", f"{long}Then submit."]})
     page = client.get(reverse("admin:audit_auditentry_changelist")).text
     text = " ".join(re.sub(r"<[^>]+>", " ", page).split())
     who, whom = f'<a href="/admin/accounts/user/{ada.pk}/change/">', f'<a href="/organize/teams/{team.pk}/">'
@@ -107,6 +109,7 @@ def test_entries_are_sentences_with_names_links_and_values_before_and_after(clie
     assert re.search(r"<div>track: <a [^>]+>Few bytes</a>", page)
     assert "sha256: abababababab… " in text
     assert "paused: no → yes" in text
+    assert re.search(r"description: …\S.* Then stop\. → …\S.* Then submit\.", text)
     assert re.search(r'The site scored run <a href="/organize/runs/[0-9a-f-]+/">Sparse</a>', page)
     assert "The site scored run Sparse state: running → scored" in text
     assert re.search(r"The site scored run [0-9a-f]{8}… \(removed", text)

@@ -207,6 +207,7 @@ def test_pages_of_the_track_lead_to_its_newest_final_results_and_back(client: Cl
     close(client, phase)
     for place in places:
         assert '<a href="/results/autumn/">Autumn: final results</a>' in client.get(place).text, place
+    assert "Autumn: final results</a>" in client.get("/organize/").text
     assert "is closed. Its final ranks are in" in client.get("/leaderboard/track/").text
     assert "Final rank 1 in <a" in client.get(method.get_absolute_url()).text
     results = client.get("/results/autumn/").text
@@ -250,6 +251,7 @@ def test_results_say_which_runs_were_judged_under_earlier_rules(client: Client, 
     track.clients, track.max_rounds = 12, 5
     track.save()
     add(track, "New", bytes_total=30)
+    assert "done</span> No examinations are required" in client.get(address(phase)).text
     assert "1 ranked run was judged under rules that have changed" in client.get(address(phase)).text
     close(client, phase)
     page = client.get("/results/autumn/").text
