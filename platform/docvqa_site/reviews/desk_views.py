@@ -211,6 +211,8 @@ def assignment(request: UserRequest, submission_id: UUID) -> HttpResponse:
         "changing": changing,
         "is_settled": is_settled(submission),
         "eligible": eligible,
+        "invites": request.user.has_perm("challenge.change_track")
+        and not request.user.organizes_single_tracks,
         "recusals": submission.recusals.select_related("person"),
     }
     return render(request, "reviews/assign.html", context)
