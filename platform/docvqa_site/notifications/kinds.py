@@ -29,7 +29,8 @@ EXPLANATIONS = {
     "in a day; its phases change; a phase has ended.",
     Kind.ANNOUNCEMENTS: "Messages from the organizers to all participants, to the teams of a track, or to your team; "
     "the rules change of a track that your team has registered for, or has a draft or submission in.",
-    Kind.REVIEWING: "New, revised or overdue proofs, and those that need another reviewer; at most one reminder a day.",
+    Kind.REVIEWING: "New, revised or overdue proofs, those that need another reviewer, and the final verdicts "
+    "on proofs that you decided on; at most one reminder a day.",
     Kind.OPERATIONS: "Evaluation steps that no worker is running, and failing workers.",
     Kind.SECURITY: "Changes to your password, email address or login methods; new API tokens; the deletion of your "
     "account.",
