@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 
 from docvqa_site.challenge.models import Track
 from docvqa_site.challenge.registering import registration_problems
@@ -10,14 +11,19 @@ from docvqa_site.submissions.draft_files import place_of_file
 from docvqa_site.submissions.duplicates import duplicates_in
 from docvqa_site.submissions.models import Run, Submission
 from docvqa_site.submissions.publication import visibility_problems
+from docvqa_site.submissions.required import MAX_BYTES
 from docvqa_site.submissions.selectors import quota_of
 from docvqa_site.ui.budgets import at_budget, plain
 from docvqa_site.uploads.models import UploadState
+from docvqa_site.uploads.stores import current_store
 from evaluator.errors import ErrorCode, Problem, ProblemError
+from evaluator.messages.gaps import gaps_in, is_text
 from evaluator.messages.jobs import ArtifactKind
 
 # The ids of the parts of a draft's page.
 DESCRIPTION, FILES = "describe", "files"
+# Of a text. One of nothing but gaps floods no page.
+MAX_GAPS = 20
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,7 @@ def to_dos_of(submission: Submission, now: datetime) -> list[ToDo]:
         *map(ToDo, _visibility(submission, now)),
         *_missing(submission),
         *_not_described(submission),
+        *_gaps(submission),
         *(ToDo(problem, FILES) for problem in duplicates_in(submission)),
         *map(ToDo, _over_quota(submission, now)),
     ]
@@ -79,6 +86,35 @@ def _not_described(submission: Submission) -> list[ToDo]:
         run = next(iter(runs_without_code(submission)), None)
         found.append(ToDo(problem, place_of_file(run, ArtifactKind.SETTINGS) if run else DESCRIPTION))
     return found
+
+
+def _gaps(submission: Submission) -> list[ToDo]:
+    """Return what the drafts of `pfl describe` leave to the team; nobody reads them of a practice submission."""
+    if submission.practice:
+        return []
+    described = gaps_in(submission.description, "description", then="save the description")
+    return [
+        *(ToDo(problem, DESCRIPTION) for problem in islice(described, MAX_GAPS)),
+        *(
+            ToDo(problem, place_of_file(None, ArtifactKind.PRIVACY_PROOF))
+            for problem in _proof_gaps(submission)
+        ),
+    ]
+
+
+def _proof_gaps(submission: Submission) -> list[Problem]:
+    proof = submission.proof()
+    if proof is None or not is_text(proof.upload.filename):
+        return []
+    try:
+        with current_store().open(proof.upload.store_key) as file:
+            content = file.read(MAX_BYTES[ArtifactKind.PRIVACY_PROOF])
+    except FileNotFoundError:
+        return []
+    except ProblemError as error:
+        return list(error.problems)
+    found = gaps_in(content, proof.upload.filename, then="upload the proof again")
+    return list(islice(found, MAX_GAPS))
 
 
 def _missing(submission: Submission) -> list[ToDo]:
