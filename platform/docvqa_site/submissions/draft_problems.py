@@ -10,20 +10,17 @@ from docvqa_site.submissions.code import missing_code, missing_description, runs
 from docvqa_site.submissions.draft_files import place_of_file
 from docvqa_site.submissions.duplicates import duplicates_in
 from docvqa_site.submissions.models import Run, Submission
+from docvqa_site.submissions.proof_versions import MAX_GAPS, proof_gaps
 from docvqa_site.submissions.publication import visibility_problems
-from docvqa_site.submissions.required import MAX_BYTES
 from docvqa_site.submissions.selectors import quota_of
 from docvqa_site.ui.budgets import at_budget, plain
 from docvqa_site.uploads.models import UploadState
-from docvqa_site.uploads.stores import current_store
 from evaluator.errors import ErrorCode, Problem, ProblemError
-from evaluator.messages.gaps import gaps_in, is_text
+from evaluator.messages.gaps import gaps_in
 from evaluator.messages.jobs import ArtifactKind
 
 # The ids of the parts of a draft's page.
 DESCRIPTION, FILES = "describe", "files"
-# Of a text. One of nothing but gaps floods no page.
-MAX_GAPS = 20
 
 
 @dataclass(frozen=True)
@@ -92,29 +89,12 @@ def _gaps(submission: Submission) -> list[ToDo]:
     """Return what the drafts of `pfl describe` leave to the team; nobody reads them of a practice submission."""
     if submission.practice:
         return []
+    proof, place = submission.proof(), place_of_file(None, ArtifactKind.PRIVACY_PROOF)
     described = gaps_in(submission.description, "description", then="save the description")
     return [
         *(ToDo(problem, DESCRIPTION) for problem in islice(described, MAX_GAPS)),
-        *(
-            ToDo(problem, place_of_file(None, ArtifactKind.PRIVACY_PROOF))
-            for problem in _proof_gaps(submission)
-        ),
+        *(ToDo(problem, place) for problem in (proof_gaps(proof.upload) if proof else ())),
     ]
-
-
-def _proof_gaps(submission: Submission) -> list[Problem]:
-    proof = submission.proof()
-    if proof is None or not is_text(proof.upload.filename):
-        return []
-    try:
-        with current_store().open(proof.upload.store_key) as file:
-            content = file.read(MAX_BYTES[ArtifactKind.PRIVACY_PROOF])
-    except FileNotFoundError:
-        return []
-    except ProblemError as error:
-        return list(error.problems)
-    found = gaps_in(content, proof.upload.filename, then="upload the proof again")
-    return list(islice(found, MAX_GAPS))
 
 
 def _missing(submission: Submission) -> list[ToDo]:
