@@ -25,7 +25,7 @@ from docvqa_site.reviews.verdict import ResultStatus
 from docvqa_site.submissions.forms import RevisionForm
 from docvqa_site.submissions.models import Artifact, Submission
 from docvqa_site.submissions.proof_versions import discard_staged, send_revision
-from evaluator.errors import ProblemError
+from evaluator.errors import Problem, ProblemError
 
 
 @require_safe
@@ -88,7 +88,7 @@ def revision(request: UserRequest, submission_id: UUID) -> HttpResponse:
         try:
             send_revision(submission, form.cleaned_data["note"], request.user)
         except ProblemError as error:
-            form.add_error(None, [f"{one.message} {one.next_step}" for one in error.problems])
+            form.add_error(None, [_in_words(one) for one in error.problems])
         else:
             messages.success(request, f"Version {staged.version} is sent. The review starts again.")
             return redirect("reviews:team", submission.pk)
@@ -135,3 +135,8 @@ def _page(
         "messages_per_day": MESSAGES_PER_DAY,
     }
     return render(request, "reviews/team.html", context, status=422 if message_form or appeal_form else 200)
+
+
+def _in_words(problem: Problem) -> str:
+    where = f" ({problem.where})" if problem.where else ""
+    return f"{problem.message}{where} {problem.next_step}"

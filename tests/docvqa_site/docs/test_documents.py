@@ -199,6 +199,16 @@ def test_what_builds_the_static_site_is_pinned() -> None:
     assert {name.replace("_", "-") for name in needed} <= set(extra) <= pins
 
 
+def test_home_leads_to_the_command_that_installs_the_pinned_torch_without_gpus(
+    client: Client, db: None
+) -> None:
+    (link,) = re.findall(r'href="/docs/starter-kit/#([^"]+)">install its CPU', client.get("/").text)
+    command = document("starter-kit").html.partition(f'id="{link}"')[2].partition("</pre>")[0]
+    (pin,) = re.findall(r"^torch==.+$", (library.CHECKOUT.parent / "constraints.txt").read_text(), re.M)
+    assert "<pre data-copy" in command
+    assert f"uv pip install --torch-backend cpu {pin} " in command
+
+
 def test_blocks_of_code_have_names_of_their_own_and_commands_are_copied(client: Client, db: None) -> None:
     page = client.get("/docs/starter-kit/").text
     names = re.findall(r'<pre(?: data-copy)? tabindex="0" role="group" aria-label="([^"]*)"><code', page)
