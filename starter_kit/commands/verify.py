@@ -48,6 +48,7 @@ def verify(
     print_lines(
         f"Recomputed from the public files: {', '.join([*figures, _counted(verified.ranks, 'rank')])} of "
         f"{_counted(verified.runs, 'row')}; all match. "
+        f"{'Bytes are those in the logs. ' if verified.bytes_counted else ''}"
         "Scores need the secret test set, and can't be verified here."
     )
 

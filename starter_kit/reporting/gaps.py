@@ -1,12 +1,9 @@
-"""Gaps that a draft leaves for its team: what no file of a run says, marked so that it isn't submitted by mistake."""
+"""Gaps in the drafts on this machine; what a gap is says `evaluator.messages.gaps`, for the sites as well."""
 
 from pathlib import Path
 
-from evaluator.errors import ErrorCode, Problem, ProblemError, shorten
-
-MARK = "[FILL IN:"
-# What has lines to name. A PDF is written from something else.
-TEXTS = {".ipynb", ".md"}
+from evaluator.errors import Problem, ProblemError
+from evaluator.messages.gaps import MARK, gaps_in, is_text
 
 
 def gap(what: str) -> str:
@@ -21,21 +18,9 @@ def gap_problems(file: Path) -> list[Problem]:
         OSError: There is no such file.
     """
     file.stat()
-    if file.suffix.lower() not in TEXTS:
+    if not is_text(file.name):
         return []
-    lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
-    return [
-        Problem.of(
-            ErrorCode.SUBMISSION_INCOMPLETE,
-            message="The draft still has a gap, which only your team can fill in.",
-            where=f"{file}, line {number}",
-            expected="your own words",
-            found=shorten(line[line.index(MARK) :].rstrip("]*")),
-            next_step=f"Replace everything from {MARK} to the closing bracket, then run the same command again.",
-        )
-        for number, line in enumerate(lines, 1)
-        if MARK in line
-    ]
+    return list(gaps_in(file.read_bytes(), str(file), then="run the same command again"))
 
 
 def require_filled(*files: Path) -> None:

@@ -145,6 +145,7 @@ def test_counted_bytes_follow_from_the_index_of_the_messages(site: LiveSite, cou
     result = verify(site, "--track", "track-1")
     assert result.exit_code == 0, result.output
     assert "Recomputed from the public files: 1 byte count, 1 rank of 1 row; all match." in result.output
+    assert "Bytes are those in the logs." in result.output.replace("\n", " ")
     change_results(counted_run, decoder_bytes=10)
     assert ", bytes: expected" in verify(site, "--track", "track-1").output
 
@@ -166,6 +167,7 @@ def test_runs_without_public_files_are_listed_as_such(site: LiveSite, run: Run) 
     assert result.exit_code == 0
     assert f"{run.submission.title}: no public files" in result.output
     assert "Recomputed from the public files: 1 rank of 1 row; all match." in result.output
+    assert "Bytes" not in result.output
 
 
 def test_a_track_that_is_not_there_and_a_site_that_is_none_are_rejected(site: LiveSite, run: Run) -> None:

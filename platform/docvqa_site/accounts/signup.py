@@ -54,9 +54,13 @@ class LoginWithPasswordForm(SiteLabels, LoginForm):  # type: ignore[misc]
 
 
 class PasswordAgainForm(SiteLabels, ReauthenticateForm):  # type: ignore[misc]
-    """The password before a change."""
+    """The password before a change. It is all that its page asks for, so its field has the focus."""
 
     labels: ClassVar[dict[str, str]] = {}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["password"].widget.attrs["autofocus"] = True
 
 
 class ForgottenPasswordForm(SiteLabels, ResetPasswordForm):  # type: ignore[misc]

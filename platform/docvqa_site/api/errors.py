@@ -46,7 +46,7 @@ def answer_with_problems(api: NinjaAPI) -> None:
             Problem.of(
                 ErrorCode.REQUEST_INVALID,
                 where=".".join(str(part) for part in detail["loc"] if part != "body"),
-                expected=detail["msg"],
+                expected=_expected(detail),
                 found=_printable(detail.get("input", "")),
             )
             for detail in error.errors
@@ -77,6 +77,10 @@ class MethodNotAllowedProblem:
         )
         problem["Allow"] = allowed
         return problem
+
+
+def _expected(detail: dict[str, Any]) -> str:
+    return "no such field" if detail["type"] == "extra_forbidden" else str(detail["msg"])
 
 
 def _printable(value: object) -> str:

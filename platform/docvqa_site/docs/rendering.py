@@ -26,15 +26,20 @@ from docvqa_site.ui.front_matter import split_front_matter
 from docvqa_site.ui.markdown import DRAWN, Allowance, Prepared, parser, prepare
 
 TABLE_CODE_OR_HEADING = re.compile(
-    r"<h([1-6])\b[^>]*>(?P<heading>.*?)</h\1>|<table>|<pre>(?P<output><code class=\"language-text\b)?",
+    r"<h([1-6])\b[^>]*>(?P<heading>.*?)</h\1>|<table(?: class=\"(?P<kind>table-stacked)\")?>|"
+    r"<pre>(?P<output><code class=\"language-text\b)?",
     re.DOTALL,
 )
 TAG = re.compile(r"<[^>]*>")
-REGION = '<div class="table-wrap" role="region" aria-label="Table {}{}" tabindex="0"><table class="table">'
+REGION = '<div class="table-wrap" role="region" aria-label="Table {}{}" tabindex="0"><table class="table{}">'
 # A command or code has a button that copies it; what it prints, which is marked as text, has none.
 PRE = '<pre{} tabindex="0" role="group" aria-label="Code {}{}">'
 # The address of a site in a command, for which the site's pages have their own.
 ANY_SITE = "PFL_SITE=https://…"
+# Tables with more columns don't fit a phone.
+MOST_COLUMNS = 2
+# A value in code is none.
+NUMBER = re.compile(r"[^A-Za-z`]*\d[^A-Za-z`]*")
 # In the list of contents.
 CONTENTS_LEVELS = {"h2", "h3"}
 
@@ -70,6 +75,7 @@ def document(name: str) -> Document:
     tokens = _parser.parse(environment[DRAWN].text, environment)
     found = list(_numbered_headings(tokens))
     _name_rows(tokens)
+    _lay_out_tables(tokens)
     _title_links(tokens, name)
     if name == "glossary":
         _link_terms(tokens)
@@ -125,6 +131,36 @@ def _name_rows(tokens: list[Token]) -> None:
             token.attrSet("id", f"row-{slug_of(name)}")
 
 
+def _lay_out_tables(tokens: list[Token]) -> None:
+    """Make the name of a row its head, and a wide table of sentences one whose rows are cards on a phone.
+
+    A table with a column of numbers keeps its columns, which are for comparison.
+    """
+    opened = [at for at, token in enumerate(tokens) if token.type == "table_open"]
+    closed = [at for at, token in enumerate(tokens) if token.type == "table_close"]
+    for start, end in zip(opened, closed, strict=True):
+        labels = [_text(tokens[at + 1]) for at in range(start, end) if tokens[at].type == "th_open"]
+        cells = [at for at in range(start, end) if tokens[at].type == "td_open"]
+        for at in range(start, end):
+            if row_name(tokens, at):
+                tokens[at + 1].tag = tokens[at + 3].tag = "th"
+                tokens[at + 1].attrSet("scope", "row")
+        columns = [cells[number :: len(labels)] for number in range(len(labels))]
+        if len(labels) <= MOST_COLUMNS or any(
+            all(NUMBER.fullmatch(tokens[at + 1].content) for at in column) for column in columns
+        ):
+            continue
+        tokens[start].attrSet("class", "table-stacked")
+        for label, column in zip(labels, columns, strict=True):
+            for at in column:
+                if label and tokens[at].tag == "td" and tokens[at + 1].content:
+                    tokens[at].attrSet("data-label", label)
+
+
+def _text(token: Token) -> str:
+    return "".join(child.content for child in token.children or [])
+
+
 def _link_terms(tokens: list[Token]) -> None:
     """Make a link of each emphasized word that has an entry of its own."""
     for token in tokens:
@@ -152,7 +188,7 @@ def _numbered_headings(tokens: list[Token]) -> Iterator[Heading]:
     for token, content in pairwise(tokens):
         if token.type != "heading_open":
             continue
-        text = "".join(child.content for child in content.children or [])
+        text = _text(content)
         slug = slug_of(text)
         taken[slug] = taken.get(slug, -1) + 1
         unique = f"{slug}-{taken[slug]}" if taken[slug] else slug
@@ -237,7 +273,7 @@ def wrap_tables(html: str) -> str:
         if tag == "<pre>":
             output = SafeString(found["output"] or "")
             return format_html(PRE, SafeString("" if output else " data-copy"), counts[tag], heading) + output
-        return format_html(REGION, counts[tag], heading)
+        return format_html(REGION, counts[tag], heading, f" {found['kind']}" if found["kind"] else "")
 
     opened = TABLE_CODE_OR_HEADING.sub(region, html)
     return opened.replace("</table>", "</table></div>")

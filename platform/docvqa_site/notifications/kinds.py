@@ -30,7 +30,8 @@ EXPLANATIONS = {
     Kind.ANNOUNCEMENTS: "Messages from the organizers to all participants, to the teams of a track, or to your team; "
     "the rules change of a track that your team has registered for, or has a draft or submission in; "
     "someone accepts your invitation to review or organize.",
-    Kind.REVIEWING: "New, revised or overdue proofs, and those that need another reviewer; at most one reminder a day.",
+    Kind.REVIEWING: "New, revised or overdue proofs, those that need another reviewer, and the final verdicts "
+    "on proofs that you decided on; at most one reminder a day.",
     Kind.OPERATIONS: "Evaluation steps that no worker is running, and failing workers.",
     Kind.SECURITY: "Changes to your password, email address or login methods; new API tokens; the deletion of your "
     "account.",

@@ -18,7 +18,7 @@ from docvqa_site.challenge.models import StaffInvitation
 from docvqa_site.challenge.rankings import WITH_PROOFS
 from docvqa_site.downloads.models import Download, Terms
 from docvqa_site.news.models import NewsItem
-from docvqa_site.reviews.selectors import open_appeals
+from docvqa_site.reviews.selectors import appealed
 from docvqa_site.submissions.models import Submission, SubmissionState
 from docvqa_site.teams.models import Team
 
@@ -59,7 +59,7 @@ def counted_for(judged: QuerySet[Submission], now: datetime) -> dict[str, QueryS
         "reviewers": accounts.filter(groups__name=REVIEWERS),
         "organizers": accounts.filter(groups__name=ORGANIZERS),
         "superusers": accounts.filter(is_superuser=True),
-        "open appeals": open_appeals().filter(submission__in=private),
+        "open appeals": private.filter(appealed(), state=SubmissionState.SUBMITTED),
         "news": NewsItem.objects.all(),
         "scheduled news": NewsItem.objects.filter(published_at__gt=now),
         "downloads": Download.objects.filter(is_offered=True),
@@ -111,8 +111,9 @@ def _proofs(organizer: User, counts: Mapping[str, int]) -> Iterator[Fact]:
     queue = reverse("reviews:queue") if is_reviewer(organizer) else ""
     yield Fact(f"{waiting} waiting for reviewers", queue)
     yield Fact(f"{counts['unsettled proofs'] - waiting} waiting for the team", queue)
-    yield Fact(_number(counts["open appeals"], "open appeal"), queue)
-    yield Fact("All privacy proofs", reverse("admin:reviews_proof_changelist"))
+    proofs = reverse("admin:reviews_proof_changelist")
+    yield Fact(_number(counts["open appeals"], "open appeal"), f"{proofs}?state=appealed")
+    yield Fact("All privacy proofs", proofs)
     yield _fact(organizer, "Each reviewer's latest decision", "reviews.proofreview")
 
 

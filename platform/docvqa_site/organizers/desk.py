@@ -36,7 +36,12 @@ from docvqa_site.organizers.registrations import waiting_registrations
 from docvqa_site.reviews.deadlines import REVIEW_TIME
 from docvqa_site.reviews.eligibility import may_organize
 from docvqa_site.reviews.run_appeals import open_appeals
-from docvqa_site.reviews.selectors import ProofMark, judgeable_submissions, undecided_kinds
+from docvqa_site.reviews.selectors import (
+    ProofMark,
+    judgeable_submissions,
+    undecided_kinds,
+    without_reviewers,
+)
 from docvqa_site.submissions.models import Run, Submission, SubmissionState
 from docvqa_site.submissions.selectors import competed_tracks
 from docvqa_site.teams.selectors import teams_without_owner
@@ -96,10 +101,18 @@ def desk_of(organizer: User) -> dict[str, object]:
         name: sum(count for kinds, count in undecided if letters <= set(kinds))
         for name, letters in UNDECIDED.items()
     }
+    # Of those that nobody is left to decide on, it is no use to ask for an assignment or to wait.
+    stuck = without_reviewers(judged)
+    if stuck:
+        kinds = undecided_kinds(judged.filter(pk__in=stuck), organizer, now - REVIEW_TIME)
+        for row in kinds:
+            for name in ("unassigned proofs", "contested proofs"):
+                counts[name] -= row["count"] if UNDECIDED[name] <= set(row["part"]) else 0
     # The administration is closed to organizers of single tracks, and the site as a whole isn't theirs.
     has_site = not organizer.organizes_single_tracks
     listed = needs.PROOFS if has_site and may_organize(organizer) else None
     proofs = needs.REVIEWS if is_reviewer(organizer) else listed
+    invites = has_site and organizer.has_perm("challenge.change_track")
     waiting = unattended(now)
     if not has_site:
         own_runs = Run.objects.filter(pk__in=[one.run_id for one in waiting], submission__in=judged)
@@ -110,6 +123,7 @@ def desk_of(organizer: User) -> dict[str, object]:
         *needs.proof_needs(counts["overdue proofs"], proofs),
         *needs.unassigned_needs(counts["unassigned proofs"], proofs),
         *needs.contested_needs(counts["contested proofs"], proofs),
+        *needs.stuck_needs(len(stuck), needs.PEOPLE if invites else None),
         *needs.appeal_needs(counts["appeals of runs"]),
     ]
     of_site = [

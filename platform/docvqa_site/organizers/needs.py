@@ -43,6 +43,7 @@ OUTAGES = Page("organizers:outages", "Outages and maintenance")
 DISQUALIFIED = Page("organizers:runs", "Runs")
 PROOFS = Page("admin:reviews_proof_changelist", "Privacy proofs")
 REVIEWS = Page("reviews:queue", "Proof reviews")
+PEOPLE = Page("organizers:people", "Reviewers and organizers")
 
 
 @dataclass(frozen=True)
@@ -161,6 +162,19 @@ def contested_needs(contested: int, page: Page | None) -> Iterator[Need]:
     if contested:
         text = "The reviewers who haven't decided were asked by email. Assign one if nobody has claimed the proof."
         heading = f"{contested} proof{pluralize(contested, ' needs,s need')} another reviewer"
+        yield Need(heading, text, "another-reviewer", page)
+
+
+def stuck_needs(stuck: int, page: Page | None) -> Iterator[Need]:
+    """Yield whether proofs wait for a reviewer while nobody is left; `page` is where reviewers are invited."""
+    if stuck:
+        text = "All other reviewers have decided, stepped aside or have a conflict of interest. "
+        text += (
+            "Invite another reviewer, then assign them."
+            if page
+            else "Ask an organizer of all tracks to invite another reviewer, then assign them."
+        )
+        heading = f"{stuck} proof{pluralize(stuck, ' has,s have')} no reviewer left"
         yield Need(heading, text, "another-reviewer", page)
 
 

@@ -45,6 +45,7 @@ from docvqa_site.reviews.evidence import facts_on
 from docvqa_site.reviews.forms import ReviewForm, initial_of
 from docvqa_site.reviews.models import Decision, Proof, ProofReview, Recusal
 from docvqa_site.reviews.selectors import (
+    appealed,
     disclosed_submissions,
     is_settled,
     reviewable_submissions,
@@ -61,6 +62,8 @@ from evaluator.messages.states import ResultStatus
 # The states of a proof, by whom it waits for, and what they are called.
 VERIFIED = tallies.verified(F("track__required_reviews"))
 STATES: dict[str, tuple[str, Callable[[], Q]]] = {
+    # Before what it is a part of: a list names the first state that a proof is in.
+    "appealed": ("rejected, appeal open", appealed),
     "reviewers": ("waits for reviewers", waits_for_reviewers),
     "verified": (ResultStatus.VERIFIED.label, lambda: VERIFIED),
     "rejected": ("rejected", tallies.rejected),

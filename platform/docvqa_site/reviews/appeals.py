@@ -12,7 +12,8 @@ from docvqa_site.accounts.models import User
 from docvqa_site.audit.models import record
 from docvqa_site.notifications.kinds import Kind
 from docvqa_site.notifications.sending import notify
-from docvqa_site.reviews.eligibility import organizers_for
+from docvqa_site.reviews.decision_mails import ADD_REVIEWER, NOBODY_LEFT
+from docvqa_site.reviews.eligibility import eligible_reviewers, organizers_for
 from docvqa_site.reviews.models import Appeal
 from docvqa_site.reviews.selectors import verdict_on
 from docvqa_site.reviews.threads import is_of_team
@@ -44,14 +45,32 @@ def appeal(submission: Submission, text: str, *, author: User) -> Appeal:
             raise ValidationError("A team can appeal once per submission, after a rejection.")
         found = Appeal.objects.create(submission=submission, author=author, text=text)
         record(author, "appeal.made", found, submission=str(submission.pk), text=text)
-        notify_organizers(
-            submission,
-            f"Proof of {submission}: appeal",
-            f"The team of “{submission}” has appealed the rejection of its privacy proof. Please assign a "
-            "reviewer who hasn't decided yet, or take the review.",
-            reverse("reviews:assign", args=[submission.pk]),
-        )
+        _mail(found)
     return found
+
+
+def _mail(found: Appeal) -> None:
+    """Ask those who can decide to do so, and the other organizers for a reviewer."""
+    submission = found.submission
+    subject = f"Proof of {submission}: appeal"
+    lines = [
+        f"The team of “{submission}” has appealed the rejection of its privacy proof.",
+        *quoted(found.text),
+    ]
+    desk, assign = (
+        settings.SITE_URL + reverse(f"reviews:{page}", args=[submission.pk]) for page in ("desk", "assign")
+    )
+    able, organizers = eligible_reviewers(submission), organizers_for(submission)
+    take = "You haven't decided yet. Please take the review if you can:"
+    notify(able, Kind.REVIEWING, subject, [*lines, take, desk])
+    todo = "Please assign a reviewer who hasn't decided yet:" if able else f"{NOBODY_LEFT} {ADD_REVIEWER}"
+    others = [one for one in organizers if one not in able]
+    notify(others, Kind.REVIEWING, subject, [*lines, todo, assign])
+
+
+def quoted(text: str) -> list[str]:
+    """Return the paragraphs of a notification that quote an appeal."""
+    return ["The team's reasons:", text]
 
 
 def appeal_text(submission: Submission, text: str, author: User) -> str:
@@ -67,13 +86,3 @@ def appeal_text(submission: Submission, text: str, author: User) -> str:
     if not text or len(text) > MAX_APPEAL:
         raise ValidationError(f"Write at most {MAX_APPEAL} characters.")
     return text
-
-
-def notify_organizers(submission: Submission, subject: str, text: str, address: str) -> None:
-    """Notify the organizers who may decide on the submission of an appeal."""
-    notify(
-        organizers_for(submission),
-        Kind.REVIEWING,
-        subject,
-        [text, settings.SITE_URL + address],
-    )

@@ -67,7 +67,7 @@ def assign(submission: Submission, reviewer: User, due: date, *, actor: User) ->
             lines = [
                 f"{actor} asks you to review the privacy proof of “{submission}” (team: {submission.team}, track: "
                 f"{submission.track}). Please decide by {due:%b %-d, %Y}.",
-                "If you have a conflict of interest or no time, choose “I can't review this proof” there.",
+                "If you have a conflict of interest or no time, choose “I can't review this proof” on the review page.",
                 f"How to review a proof: {settings.SITE_URL}{reverse('docs:document', args=['roles/reviewer/'])}",
                 settings.SITE_URL + reverse("reviews:desk", args=[submission.pk]),
             ]

@@ -7,6 +7,7 @@ from django.conf import settings
 from django.urls import reverse
 from django.utils import timezone
 
+from docvqa_site.accounts.models import User
 from docvqa_site.notifications.kinds import Kind
 from docvqa_site.notifications.sending import notify
 from docvqa_site.reviews.deadlines import SECOND_OPINION_TIME
@@ -15,6 +16,7 @@ from docvqa_site.reviews.eligibility import eligible_reviewers, organizers_for
 from docvqa_site.reviews.models import Appeal, Decision, ProofReview
 from docvqa_site.reviews.selectors import reviewer_numbers, verdict_on
 from docvqa_site.reviews.verdict import ResultStatus, Verdict
+from docvqa_site.reviews.verdict import verdict as verdict_of_decisions
 from docvqa_site.submissions.models import Submission
 from docvqa_site.teams.selectors import active_members
 
@@ -29,6 +31,9 @@ OUTCOMES = {
     (Decision.ACCEPTED, ResultStatus.VERIFIED): ("accepted", "accepted by enough reviewers"),
     (Decision.REJECTED, ResultStatus.REJECTED): ("rejected", "rejected"),
 }
+
+# To reviewers, in the subject.
+OUTCOME_WORDS = {ResultStatus.VERIFIED: "accepted by enough reviewers", ResultStatus.REJECTED: "rejected"}
 
 # Where nobody can make the decision that a proof needs: for reviewers and organizers, and for organizers.
 NOBODY_LEFT = (
@@ -81,9 +86,34 @@ def mail_decision(review: ProofReview, given: Draft, before: Decision) -> None:
         *(_noted(*remark) for remark in given.remarks),
         "Read the history of the review and reply:",
     ]
+    if _settles(review, before, verdict):
+        _notify_reviewers(submission, verdict, but=review.reviewer)
     _mail_team(submission, f"Proof of {submission}: {subject}", lines)
     if verdict.is_proposal or verdict.is_split:
         _ask_for_another(review, f" by {takes_effect(review):%b %-d, %Y}" if verdict.is_proposal else "")
+
+
+def _settles(review: ProofReview, before: Decision, verdict: Verdict) -> bool:
+    """Return whether the decision made the verdict final: without it, or with the earlier one, it was another."""
+    if verdict.is_open:
+        return False
+    submission = review.submission
+    others = [Decision(one.decision) for one in submission.reviews.exclude(pk=review.pk)]
+    earlier = verdict_of_decisions([(one, "") for one in [*others, before]], submission.track.reviews_needed)
+    return earlier.status is not verdict.status
+
+
+def _notify_reviewers(submission: Submission, verdict: Verdict, *, but: User | None = None) -> None:
+    """Notify those who have decided of the final verdict; not the one whose decision led to it, who reads it there."""
+    decided = submission.reviews.exclude(decision=Decision.PENDING).select_related("reviewer")
+    people = [one.reviewer for one in decided if one.reviewer != but and one.reviewer.is_active]
+    lines = [
+        f"The review of the privacy proof of “{submission}” (track: {submission.track}) is complete. "
+        f"{verdict.sentence}",
+        "You can read every decision on the desk:",
+        settings.SITE_URL + reverse("reviews:desk", args=[submission.pk]),
+    ]
+    notify(people, Kind.REVIEWING, f"Proof of {submission}: {OUTCOME_WORDS[verdict.status]}", lines)
 
 
 def _noted(question: str, answer: str, note: str) -> str:
@@ -93,12 +123,14 @@ def _noted(question: str, answer: str, note: str) -> str:
 
 def mail_standing_rejection(submission: Submission) -> None:
     """Mail to the team that nobody contradicted a rejection in time."""
+    verdict = verdict_on(submission)
     lines = [
         f"A reviewer rejected the privacy proof of “{submission}”, and no other reviewer disagreed within "
         f"{SECOND_OPINION_TIME.days} days.",
-        *_status(submission, verdict_on(submission)),
+        *_status(submission, verdict),
         "Read the reviewer's notes, reply, upload a revised proof or appeal:",
     ]
+    _notify_reviewers(submission, verdict)
     _mail_team(submission, f"Proof of {submission}: rejected", lines)
 
 

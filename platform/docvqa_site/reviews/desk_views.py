@@ -22,7 +22,7 @@ from docvqa_site.proofs.shown import sections_of
 from docvqa_site.reviews.access import View, for_reviewers, reviewed_submission
 from docvqa_site.reviews.assignments import assign, unassign
 from docvqa_site.reviews.checklist import CHECKLIST
-from docvqa_site.reviews.deadlines import default_due
+from docvqa_site.reviews.deadlines import SECOND_OPINION_TIME, default_due
 from docvqa_site.reviews.deciding import confirmation, read_version, take_decision
 from docvqa_site.reviews.drafts import draft_of, version_of
 from docvqa_site.reviews.eligibility import (
@@ -211,6 +211,8 @@ def assignment(request: UserRequest, submission_id: UUID) -> HttpResponse:
         "changing": changing,
         "is_settled": is_settled(submission),
         "eligible": eligible,
+        "invites": request.user.has_perm("challenge.change_track")
+        and not request.user.organizes_single_tracks,
         "recusals": submission.recusals.select_related("person"),
     }
     return render(request, "reviews/assign.html", context)
@@ -297,6 +299,7 @@ def _state(own: ProofReview | None, proof: Artifact | None, problem: str = "") -
         "drafted_at": own.drafted_at if own and own.draft is not None else None,
         "decided_at": own.decided_at if own else None,
         "problem": problem,
+        "opinion_days": SECOND_OPINION_TIME.days,
     }
 
 

@@ -13,7 +13,7 @@ from docvqa_site.accounts.models import User
 from docvqa_site.proofs.outline import Section
 from docvqa_site.reviews.appeals import MAX_APPEAL
 from docvqa_site.reviews.checklist import CHECKLIST, Answer, Group
-from docvqa_site.reviews.deadlines import default_due, is_in_reach
+from docvqa_site.reviews.deadlines import SECOND_OPINION_TIME, default_due, is_in_reach
 from docvqa_site.reviews.drafts import MAX_NOTE, MAX_REASON, Draft, EarlierAnswer
 from docvqa_site.reviews.evidence import Fact, FactTable
 from docvqa_site.reviews.models import Decision, ProofReview, Recusal
@@ -72,7 +72,8 @@ class ReviewForm(forms.Form):
         required=False,
         max_length=MAX_REASON,
         widget=forms.Textarea(attrs={"rows": 5}),
-        help_text="If you reject, it is also public on the leaderboard, once the rejection removes the rank.",
+        help_text="If you reject, it is also public on the leaderboard, once the rejection removes the rank: as "
+        f"soon as a second reviewer agrees, or after {SECOND_OPINION_TIME.days} days if nobody else decides.",
     )
     change_reason = forms.CharField(
         label="Why you changed your decision",

@@ -17,6 +17,7 @@ from docvqa_site.reviews.checklist import CHECKLIST
 from docvqa_site.reviews.drafts import draft_of, version_of
 from docvqa_site.reviews.models import Decision, ProofReview, Recusal
 from docvqa_site.reviews.selectors import (
+    appealed,
     awaiting_review,
     disclosed_submissions,
     reviewable_submissions,
@@ -69,6 +70,7 @@ class QueueEntry:
         due: Until when they were asked to decide, if the proof needs their decision now.
         changes_due: Until when the team was asked to revise the proof, if this may be shown.
         shows_verdict: Whether what others decided may be shown: only once it can no longer sway the reviewer.
+        is_appealed: Whether the proof is rejected and the team's appeal is open, which its desk shows to everybody.
     """
 
     submission: Submission
@@ -81,6 +83,7 @@ class QueueEntry:
     due: date | None
     changes_due: date | None
     shows_verdict: bool
+    is_appealed: bool
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,8 @@ def queue_of(reviewer: User) -> list[Section]:
     different = _different(listed.values())
     own = {one.submission_id: one for one in reviewer.proof_reviews.filter(submission__in=shown)}
     disclosed = set(disclosed_submissions(reviewer).filter(pk__in=shown).values_list("pk", flat=True))
+    contested = Submission.objects.filter(appealed(), pk__in=shown)
+    with_appeal = set(contested.values_list("pk", flat=True))
     recused = dict(reviewer.recusals.filter(submission__in=shown).values_list("submission_id", "why"))
     return [
         Section(
@@ -121,6 +126,7 @@ def queue_of(reviewer: User) -> list[Section]:
                     different[pk],
                     own.get(pk),
                     shows_verdict=pk in disclosed,
+                    is_appealed=pk in with_appeal,
                     aside=ASIDE.get(recused.get(pk, ""), ""),
                     needs_me=part is Part.NEEDS_ME,
                 )
@@ -223,6 +229,7 @@ def _entry(
     own: ProofReview | None,
     *,
     shows_verdict: bool,
+    is_appealed: bool,
     aside: str,
     needs_me: bool,
 ) -> QueueEntry:
@@ -240,6 +247,7 @@ def _entry(
         due=own.due if own and needs_me else None,
         changes_due=max(days, default=None),
         shows_verdict=shows_verdict,
+        is_appealed=is_appealed,
     )
 
 

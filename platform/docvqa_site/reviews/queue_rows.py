@@ -17,6 +17,7 @@ HIDDEN = SafeString('<span class="muted">shown after your decision</span>')
 NO_FLAG = SafeString("none")
 NOTHING = SafeString('<span class="muted">none yet</span>')
 EMPTY = SafeString("")
+APPEALED = SafeString(' <span class="badge">appeal open</span>')
 
 
 def queue_rows(entries: Iterable[QueueEntry]) -> SafeString:
@@ -27,7 +28,7 @@ def queue_rows(entries: Iterable[QueueEntry]) -> SafeString:
 
 
 def _row(entry: QueueEntry, desk: str) -> SafeString:
-    submission = entry.submission
+    submission, appeal = entry.submission, APPEALED if entry.is_appealed else EMPTY
     cells = [
         _cell("Team", submission.team),
         _cell("Track", submission.track),
@@ -35,14 +36,14 @@ def _row(entry: QueueEntry, desk: str) -> SafeString:
         _cell("Assigned to", ", ".join(entry.reviewers) or NOBODY),
         _cell("Your decision", entry.own or NOTHING, _due(entry.due)),
         _cell("Flagged checks", _flags(entry)),
-        _cell("Reviews", _reviews(entry), _note("revision due", entry.changes_due)),
+        _cell("Reviews", _reviews(entry), _note("revision due", entry.changes_due), appeal),
     ]
     head = markup('<th scope="row"><a href="{}">{}</a></th>', desk, submission)
     return SafeString(f"<tr>{head}{''.join(cells)}</tr>\n")
 
 
-def _cell(label: str, value: object, note: SafeString = EMPTY) -> SafeString:
-    return markup('<td data-label="{}">{}{}</td>', label, value, note)
+def _cell(label: str, value: object, *notes: SafeString) -> SafeString:
+    return markup('<td data-label="{}">{}{}</td>', label, value, SafeString("".join(notes)))
 
 
 def _note(words: str, day: date | None) -> SafeString:

@@ -9,17 +9,18 @@ from docvqa_site.accounts.models import User
 from docvqa_site.audit.models import record
 from docvqa_site.notifications.kinds import Kind
 from docvqa_site.notifications.sending import notify
-from docvqa_site.reviews.decision_mails import mail_withdrawal
+from docvqa_site.reviews.decision_mails import ADD_REVIEWER, NOBODY_LEFT, mail_withdrawal
 from docvqa_site.reviews.drafts import version_of
 from docvqa_site.reviews.eligibility import (
     assigning_barred_because,
+    eligible_reviewers,
     organizers_for,
     review_barred_because,
 )
 from docvqa_site.reviews.models import Decision, ProofReview, Recusal
 from docvqa_site.reviews.selectors import verdict_on
 from docvqa_site.reviews.services import take_back
-from docvqa_site.reviews.verdict import ResultStatus, verdict
+from docvqa_site.reviews.verdict import ResultStatus, Verdict, verdict
 from docvqa_site.submissions.models import Submission
 
 IN_WORDS = {
@@ -44,7 +45,7 @@ def recuse(submission: Submission, why: Recusal.Why, text: str = "", *, actor: U
     with transaction.atomic():
         # In order with decisions.
         submission = Submission.objects.select_for_update().get(pk=submission.pk)
-        withdrawn = ""
+        withdrawn, before = "", verdict_on(submission)
         for review in ProofReview.objects.filter(submission=submission, reviewer=actor):
             if review.is_decided:
                 withdrawn = review.get_decision_display()
@@ -59,7 +60,7 @@ def recuse(submission: Submission, why: Recusal.Why, text: str = "", *, actor: U
             submission=submission, person=actor, defaults={"why": why, "text": text.strip()}
         )
         record(actor, "proof_review.recused", found, submission=str(submission.pk), why=why, text=found.text)
-        _mail_organizers(found, has_decided=bool(withdrawn))
+        _mail_organizers(found, before, has_decided=bool(withdrawn))
     return found
 
 
@@ -107,17 +108,29 @@ def lift_recusal(recusal: Recusal, *, actor: User) -> None:
         notify([person], Kind.REVIEWING, f"Proof of {submission}: you can review it again", lines)
 
 
-def _mail_organizers(found: Recusal, *, has_decided: bool) -> None:
+def _mail_organizers(found: Recusal, before: Verdict, *, has_decided: bool) -> None:
     """Inform the organizers. Some of them may still review the proof, so the decision itself isn't in the mail."""
-    submission = found.submission
+    # As it is without the decision.
+    submission = Submission.objects.get(pk=found.submission_id)
+    after = verdict_on(submission)
+    reopens = after.is_open and not before.is_open
+    if not reopens:
+        todo = "Assign another reviewer if the proof needs one:"
+    elif eligible_reviewers(submission):
+        todo = "The proof needs another reviewer. Assign one:"
+    else:
+        todo = f"The proof needs another reviewer. {NOBODY_LEFT} {ADD_REVIEWER}"
     lines = [
         f"{found.person} {IN_WORDS[Recusal.Why(found.why)]} the privacy proof of “{submission}”.",
         "Their decision has been withdrawn. If you were asked for another reviewer because of it, the date in that "
         "email no longer applies."
         if has_decided
         else "",
+        f"The result's status has changed from “{before.status.label}” to “{after.status.label}”."
+        if reopens
+        else "",
         found.text,
-        "Assign another reviewer if the proof needs one:",
+        todo,
         settings.SITE_URL + reverse("reviews:assign", args=[submission.pk]),
     ]
     others = [one for one in organizers_for(submission) if one != found.person]

@@ -13,7 +13,8 @@ from docvqa_site.accounts.models import User
 from docvqa_site.audit.models import record
 from docvqa_site.notifications.kinds import Kind
 from docvqa_site.notifications.sending import notify
-from docvqa_site.reviews.appeals import appeal_text, notify_organizers
+from docvqa_site.reviews.appeals import appeal_text, quoted
+from docvqa_site.reviews.eligibility import organizers_for
 from docvqa_site.reviews.models import RunAppeal
 from docvqa_site.submissions.models import Run, Submission, SubmissionState
 from docvqa_site.submissions.services import disqualify
@@ -44,13 +45,13 @@ def appeal(run: Run, text: str, *, author: User) -> RunAppeal:
             raise ValidationError("A team can appeal once against each disqualification.")
         found = RunAppeal.objects.create(run=run, reason=run.disqualified_because, author=author, text=text)
         record(author, "run_appeal.made", found, run=str(run.pk), text=text)
-        notify_organizers(
-            submission,
-            f"{run}: appeal",
-            f"The team of “{run}” has appealed its disqualification. Please read the appeal, then lift the "
-            f"disqualification or explain why it stands.",
-            reverse("organizers:run", args=[run.pk]),
-        )
+        lines = [
+            f"The team of “{run}” has appealed its disqualification.",
+            *quoted(text),
+            "Lift the disqualification, or explain why it stands:",
+            settings.SITE_URL + reverse("organizers:run", args=[run.pk]),
+        ]
+        notify(organizers_for(submission), Kind.REVIEWING, f"{run}: appeal", lines)
     return found
 
 

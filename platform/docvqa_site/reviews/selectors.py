@@ -24,6 +24,7 @@ from docvqa_site.teams.selectors import team_of, teams_ever_of
 from evaluator.messages.jobs import ArtifactKind
 
 PENDING = {"decision": Decision.PENDING}
+MOST_WITHOUT_REVIEWERS = 100
 
 
 def verdict_on(submission: Submission) -> Verdict:
@@ -199,6 +200,21 @@ def undecided(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
     return with_proofs.filter(Exists(scored), is_open).order_by("submitted_at", "pk")
 
 
+def without_reviewers(submissions: QuerySet[Submission]) -> set[UUID]:
+    """Return which of these proofs wait for a reviewer while nobody is left who can decide on them.
+
+    Looks at the oldest `MOST_WITHOUT_REVIEWERS` on which somebody has decided or stepped aside.
+    """
+    tried = Q(acceptances__gt=0) | Q(rejections__gt=0) | Q(pk__in=Recusal.objects.values("submission"))
+    waiting = awaiting_decisions(submissions.filter(tried, track__ranking__in=WITH_PROOFS))
+    left = set(waiting.values_list("pk", flat=True)[:MOST_WITHOUT_REVIEWERS])
+    for reviewer in reviewers().filter(is_active=True) if left else ():
+        left -= set(awaiting_review(reviewer).filter(pk__in=left).values_list("pk", flat=True))
+        if not left:
+            break
+    return left
+
+
 def waits_for_reviewers() -> Q:
     """Return the condition that a proof waits for reviewers, if it isn't accepted, and not for its team.
 
@@ -206,8 +222,13 @@ def waits_for_reviewers() -> Q:
     """
     is_verified = tallies.verified(F("track__required_reviews"))
     is_under_review = Q(~tallies.rejected(), ~is_verified) & (Q(change_requests=0) | Q(rejections__gt=0))
+    return is_under_review | appealed()
+
+
+def appealed() -> Q:
+    """Return the condition that a proof is rejected, and its team's appeal waits for another reviewer."""
     # Not by `Exists`: there are few appeals, and PostgreSQL would expect to look for one with each submission.
-    return is_under_review | Q(tallies.rejected(), pk__in=open_appeals().values("submission"))
+    return Q(tallies.rejected(), pk__in=open_appeals().values("submission"))
 
 
 def open_appeals() -> QuerySet[Appeal]:

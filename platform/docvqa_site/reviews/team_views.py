@@ -15,15 +15,17 @@ from docvqa_site.accounts.requests import UserRequest
 from docvqa_site.proofs.named_code import named_code
 from docvqa_site.reviews.access import reviewed_submission
 from docvqa_site.reviews.appeals import appeal, may_appeal
+from docvqa_site.reviews.eligibility import eligible_reviewers
 from docvqa_site.reviews.forms import AppealForm, MessageForm
 from docvqa_site.reviews.models import Appeal
 from docvqa_site.reviews.selectors import open_appeals, verdict_on
 from docvqa_site.reviews.threads import MESSAGES_PER_DAY, is_of_team, post_message
 from docvqa_site.reviews.timeline import timeline
+from docvqa_site.reviews.verdict import ResultStatus
 from docvqa_site.submissions.forms import RevisionForm
 from docvqa_site.submissions.models import Artifact, Submission
 from docvqa_site.submissions.proof_versions import discard_staged, send_revision
-from evaluator.errors import ProblemError
+from evaluator.errors import Problem, ProblemError
 
 
 @require_safe
@@ -63,7 +65,7 @@ def team_appeal(request: UserRequest, submission_id: UUID) -> HttpResponse:
         except ValidationError as error:
             form.add_error(None, error)
         else:
-            messages.success(request, "Your appeal has been filed. Another reviewer will read the proof.")
+            messages.success(request, "Your appeal has been filed.")
             return redirect("reviews:team", submission.pk)
     return _page(request, submission, appeal_form=form)
 
@@ -86,7 +88,7 @@ def revision(request: UserRequest, submission_id: UUID) -> HttpResponse:
         try:
             send_revision(submission, form.cleaned_data["note"], request.user)
         except ProblemError as error:
-            form.add_error(None, [f"{one.message} {one.next_step}" for one in error.problems])
+            form.add_error(None, [_in_words(one) for one in error.problems])
         else:
             messages.success(request, f"Version {staged.version} is sent. The review starts again.")
             return redirect("reviews:team", submission.pk)
@@ -116,16 +118,25 @@ def _page(
     appeal_form: AppealForm | None = None,
 ) -> HttpResponse:
     found = verdict_on(submission)
+    is_appealed = (
+        found.status is ResultStatus.REJECTED and open_appeals().filter(submission=submission).exists()
+    )
     context = {
         "submission": submission,
         "verdict": found,
         "timeline": timeline(submission),
         "staged": Artifact.staged.filter(submission=submission).first(),
         "appeal": Appeal.objects.filter(submission=submission).first(),
-        "appeal_is_open": open_appeals().filter(submission=submission).exists(),
+        "appeal_is_open": is_appealed,
+        "has_reviewers_left": is_appealed and bool(eligible_reviewers(submission)),
         "may_appeal": may_appeal(submission, found),
         "message_form": message_form or MessageForm(),
         "appeal_form": appeal_form or AppealForm(),
         "messages_per_day": MESSAGES_PER_DAY,
     }
     return render(request, "reviews/team.html", context, status=422 if message_form or appeal_form else 200)
+
+
+def _in_words(problem: Problem) -> str:
+    where = f" ({problem.where})" if problem.where else ""
+    return f"{problem.message}{where} {problem.next_step}"

@@ -1,13 +1,11 @@
 """Messages between the reviewers of a proof and the team that wrote it; reviewers are numbered, never named."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
-from django.db.models import Q
 from django.urls import reverse
 from django.utils import timezone
 
@@ -58,21 +56,22 @@ class Thread:
 
 def threads_for_reviewer(submission: Submission, reviewer: User, *, sees_decisions: bool) -> list[Thread]:
     """Return the messages about the proof: of other reviewers only where the reviewer reads their decisions."""
-    messages = submission.review_messages.all()
-    if not sees_decisions:
-        # What the team writes to others isn't hidden: it speaks for its proof to all of them.
-        messages = messages.filter(Q(by_team=True) | Q(author=reviewer))
-    return _threads(submission, messages, you=reviewer)
-
-
-def _threads(submission: Submission, messages: Iterable[ReviewMessage], *, you: User | None) -> list[Thread]:
     numbers = reviewer_numbers(submission)
     found: dict[str, list[ThreadLine]] = {}
-    for message in messages:
-        reviewer = (
-            "You" if you and message.author_id == you.pk else f"Reviewer {numbers.get(message.author_id, '')}"
-        )
-        author = "The team" if message.by_team else reviewer.strip()
+    # About which items the last message before was another reviewer's, which is hidden.
+    asked: set[str] = set()
+    for message in submission.review_messages.all():
+        if message.by_team:
+            # What the team writes to others isn't hidden: it speaks for its proof to all of them.
+            author = "The team, after another reviewer's message" if message.item in asked else "The team"
+        elif message.author_id == reviewer.pk:
+            author = "You"
+            asked.discard(message.item)
+        elif sees_decisions:
+            author = f"Reviewer {numbers.get(message.author_id, '')}".strip()
+        else:
+            asked.add(message.item)
+            continue
         line = ThreadLine(author, message.text, message.created_at, message.by_team)
         found.setdefault(message.item, []).append(line)
     return [Thread(item, found[item]) for item in ["", *QUESTIONS] if item in found]

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 
 from docvqa_site.challenge.models import Track
 from docvqa_site.challenge.registering import registration_problems
@@ -9,11 +10,13 @@ from docvqa_site.submissions.code import missing_code, missing_description, runs
 from docvqa_site.submissions.draft_files import place_of_file
 from docvqa_site.submissions.duplicates import duplicates_in
 from docvqa_site.submissions.models import Run, Submission
+from docvqa_site.submissions.proof_versions import MAX_GAPS, proof_gaps
 from docvqa_site.submissions.publication import visibility_problems
 from docvqa_site.submissions.selectors import quota_of
 from docvqa_site.ui.budgets import at_budget, plain
 from docvqa_site.uploads.models import UploadState
 from evaluator.errors import ErrorCode, Problem, ProblemError
+from evaluator.messages.gaps import gaps_in
 from evaluator.messages.jobs import ArtifactKind
 
 # The ids of the parts of a draft's page.
@@ -41,6 +44,7 @@ def to_dos_of(submission: Submission, now: datetime) -> list[ToDo]:
         *map(ToDo, _visibility(submission, now)),
         *_missing(submission),
         *_not_described(submission),
+        *_gaps(submission),
         *(ToDo(problem, FILES) for problem in duplicates_in(submission)),
         *map(ToDo, _over_quota(submission, now)),
     ]
@@ -79,6 +83,18 @@ def _not_described(submission: Submission) -> list[ToDo]:
         run = next(iter(runs_without_code(submission)), None)
         found.append(ToDo(problem, place_of_file(run, ArtifactKind.SETTINGS) if run else DESCRIPTION))
     return found
+
+
+def _gaps(submission: Submission) -> list[ToDo]:
+    """Return what the drafts of `pfl describe` leave to the team; nobody reads them of a practice submission."""
+    if submission.practice:
+        return []
+    proof, place = submission.proof(), place_of_file(None, ArtifactKind.PRIVACY_PROOF)
+    described = gaps_in(submission.description, "description", then="save the description")
+    return [
+        *(ToDo(problem, DESCRIPTION) for problem in islice(described, MAX_GAPS)),
+        *(ToDo(problem, place) for problem in (proof_gaps(proof.upload) if proof else ())),
+    ]
 
 
 def _missing(submission: Submission) -> list[ToDo]:

@@ -5,6 +5,7 @@ A revision uses no quota slot, since nothing is evaluated again. All versions ar
 """
 
 from datetime import datetime
+from itertools import islice
 
 from django.db import transaction
 from django.utils import timezone
@@ -14,15 +15,35 @@ from docvqa_site.audit.models import record
 from docvqa_site.submissions.locks import lock_submission, wrong_state
 from docvqa_site.submissions.models import Artifact, ArtifactState, Submission, SubmissionState
 from docvqa_site.submissions.quota import WINDOW
+from docvqa_site.submissions.required import MAX_BYTES
 from docvqa_site.submissions.signals import proof_revised
 from docvqa_site.submissions.states import move_artifact
 from docvqa_site.uploads import services as uploads
-from evaluator.errors import ErrorCode, ProblemError
+from docvqa_site.uploads.models import Upload
+from docvqa_site.uploads.stores import current_store
+from evaluator.errors import ErrorCode, Problem, ProblemError
+from evaluator.messages.gaps import gaps_in, is_text
 from evaluator.messages.jobs import ArtifactKind
 
 # Of one submission: each takes the time of all of its reviewers.
 MAX_VERSIONS = 10
 REVISIONS_PER_DAY = 2
+# Of a text. One of nothing but gaps floods no page.
+MAX_GAPS = 20
+
+
+def proof_gaps(proof: Upload) -> list[Problem]:
+    """Return the gaps that are left in a proof, or why the store can't give it."""
+    if not is_text(proof.filename):
+        return []
+    try:
+        with current_store().open(proof.store_key) as file:
+            content = file.read(MAX_BYTES[ArtifactKind.PRIVACY_PROOF])
+    except FileNotFoundError:
+        return []
+    except ProblemError as error:
+        return list(error.problems)
+    return list(islice(gaps_in(content, proof.filename, then="upload the proof again"), MAX_GAPS))
 
 
 def reject_revision(submission: Submission, sha256: str, now: datetime | None = None) -> None:
@@ -71,7 +92,8 @@ def discard_staged(submission: Submission, actor: User) -> None:
 def send_revision(submission: Submission, note: str, actor: User) -> Artifact:
     """Make the staged proof the newest version, with a note to the reviewers on what changed.
 
-    Raises `ProblemError`: `E_SUBMISSION_STATE` when no proof is staged, and as `reject_revision`.
+    Raises `ProblemError`: `E_SUBMISSION_STATE` when no proof is staged, `E_SUBMISSION_INCOMPLETE` when it has gaps, and
+    as `reject_revision`.
     """
     submission, now = lock_submission(submission.pk), timezone.now()
     revised = Artifact.staged.filter(submission=submission).select_related("upload").first()
@@ -82,6 +104,8 @@ def send_revision(submission: Submission, note: str, actor: User) -> Artifact:
             next_step="Upload the revised proof first.",
         )
     reject_revision(submission, revised.upload.sha256, now)
+    if gaps := proof_gaps(revised.upload):
+        raise ProblemError(*gaps)
     newest = _versions(submission)[-1]
     move_artifact(newest, ArtifactState.SUPERSEDED, actor=actor, superseded_at=now)
     move_artifact(revised, ArtifactState.ATTACHED, actor=actor, created_at=now, note=note)

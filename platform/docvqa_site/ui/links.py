@@ -22,6 +22,7 @@ class LinkField(forms.URLField):
     """A link, of which the scheme may be left out; a browser's own check of URLs would reject that."""
 
     default_validators = [URLValidator(schemes=SCHEMES)]
+    default_error_messages = {"invalid": "Enter a web address, such as https://example.org/page."}
 
     def __init__(self, label: str | None = None) -> None:
         super().__init__(label=label, required=False, assume_scheme="https", max_length=200)

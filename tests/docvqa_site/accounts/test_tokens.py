@@ -91,6 +91,7 @@ def test_the_page_shows_a_new_secret_once(client: Client) -> None:
     found = re.search(r"export PFL_TOKEN=(pfl_[\w-]+)", made.content.decode())
     assert found is not None
     assert user_of(found[1]) == user
+    assert '<p class="notice notice-success" role="status" tabindex="-1" autofocus>Copy it now.' in made.text
     assert mail.outbox[-1].to == [user.email]
     assert "The API token “cluster” was created for your account." in mail.outbox[-1].body
     assert found[1] not in mail.outbox[-1].body

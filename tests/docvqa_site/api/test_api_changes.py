@@ -55,6 +55,11 @@ def test_a_team_agrees_that_its_proof_is_public_and_takes_that_back(api, submitt
         assert api("PATCH", submitted, {"paper_url": ""}).json()["publishes_proof"] is consents
 
 
+def test_an_unknown_field_is_called_one(api, submitted):
+    (problem,) = api("PATCH", submitted, {"colour": "red"}).json()["problems"]
+    assert (problem["where"].rpartition(".")[2], problem["expected"]) == ("colour", "no such field")
+
+
 def test_a_link_that_is_none_is_rejected(api, submitted):
     response = api("PATCH", submitted, {"code_url": "javascript:alert(1)"})
     assert (response.status_code, codes(response)) == (422, ["E_REQUEST_INVALID"])

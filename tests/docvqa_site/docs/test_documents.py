@@ -60,6 +60,25 @@ def test_terms_of_pages_and_of_the_glossary_lead_to_their_entries(client: Client
     assert list(library.GROUPS["Start here"])[-1] == "glossary"
 
 
+def test_a_row_has_its_name_as_its_head_and_a_wide_table_of_sentences_becomes_cards() -> None:
+    html = document("errors").html
+    row = html.partition('<tr id="row-e_artifact_kind">')[2].partition("</tr>")[0].strip()
+    assert row.startswith('<th scope="row"><code>E_ARTIFACT_KIND</code></th>')
+    assert re.findall(r"<td([^>]*)>", row) == [' data-label="meaning"', ' data-label="next step"']
+    for name in ("errors", "checks", "columns"):
+        assert '<table class="table table-stacked">' in document(name).html
+    glossary = document("glossary").html
+    assert glossary.count('<th scope="row">') == glossary.count("<tr") - glossary.count("<thead>")
+    # Two columns fit a phone, and numbers are for comparison.
+    assert "table-stacked" not in glossary + document("published-settings").html
+
+
+def test_skipping_to_the_content_passes_the_list_of_headings(client: Client, db: None) -> None:
+    page = client.get("/docs/faq/").text
+    assert '<a class="skip-link" href="#document">' in page
+    assert re.search(r'<article class="prose" id="document" tabindex="-1">\s*<h1', page)
+
+
 def test_comments_of_a_document_are_neither_shown_nor_found() -> None:
     assert "<!--" in (library.folder() / "performance.md").read_text()
     for name in library.names():
@@ -197,6 +216,16 @@ def test_what_builds_the_static_site_is_pinned() -> None:
     configuration = runpy.run_path(str(library.CHECKOUT / "conf.py"))
     needed = {"sphinx", configuration["html_theme"], *configuration["extensions"]}
     assert {name.replace("_", "-") for name in needed} <= set(extra) <= pins
+
+
+def test_home_leads_to_the_command_that_installs_the_pinned_torch_without_gpus(
+    client: Client, db: None
+) -> None:
+    (link,) = re.findall(r'href="/docs/starter-kit/#([^"]+)">install its CPU', client.get("/").text)
+    command = document("starter-kit").html.partition(f'id="{link}"')[2].partition("</pre>")[0]
+    (pin,) = re.findall(r"^torch==.+$", (library.CHECKOUT.parent / "constraints.txt").read_text(), re.M)
+    assert "<pre data-copy" in command
+    assert f"uv pip install --torch-backend cpu {pin} " in command
 
 
 def test_blocks_of_code_have_names_of_their_own_and_commands_are_copied(client: Client, db: None) -> None:

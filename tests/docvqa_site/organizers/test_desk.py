@@ -220,8 +220,9 @@ def test_a_proof_without_a_reviewer_is_reported(client: Client, organizer) -> No
     assert "without a reviewer" not in desk(client)
     # Once they have decided, somebody else is needed.
     accept(submission, reviewer)
+    other = make_reviewer()
     assert "nobody is assigned who hasn&#x27;t decided" in desk(client)
-    accept(submission, make_reviewer())
+    accept(submission, other)
     assert "without a reviewer" not in desk(client)
 
 
@@ -230,7 +231,16 @@ def test_a_proof_that_needs_another_reviewer_is_reported(client: Client, organiz
     assert "another reviewer" not in desk(client)
     ask(submission, make_reviewer())
     reject(submission, make_reviewer())
+    # Nobody was asked by email, and nobody can be assigned.
     page = desk(client)
+    assert "1 proof has no reviewer left" in page
+    assert "1 proof needs another reviewer" not in page
+    assert '<p><a href="/organize/people/">Reviewers and organizers</a></p>' not in page
+    organizer.user_permissions.add(Permission.objects.get(codename="change_track"))
+    assert '<p><a href="/organize/people/">Reviewers and organizers</a></p>' in desk(client)
+    make_reviewer()
+    page = desk(client)
+    assert "no reviewer left" not in page
     assert "1 proof needs another reviewer" in page
     # All who can decide were asked by email.
     assert "without a reviewer" not in page

@@ -1,3 +1,5 @@
+from html import unescape
+
 import pytest
 from django.core import mail
 from django.core.exceptions import PermissionDenied, ValidationError
@@ -81,7 +83,57 @@ def test_those_are_mailed_who_may_assign_a_reviewer(submission, django_capture_o
     submission.created_by.user_permissions.set(organizer.user_permissions.all())
     with django_capture_on_commit_callbacks(execute=True):
         appeal(submission, "Section 3 has it.", author=submission.created_by)
-    assert {to for message in mail.outbox for to in message.to} == {organizer.email}
+    (message,) = mail.outbox
+    assert message.to == [organizer.email]
+    # Nobody is left to be assigned.
+    assert "Nobody else can review this proof" in message.body
+    assert "Section 3 has it." in message.body
+    assert reverse("reviews:assign", args=[submission.pk]) in message.body
+
+
+def test_each_reads_what_they_can_do(submission, reviewer, django_capture_on_commit_callbacks):
+    organizer, able = make_organizer("organize"), make_reviewer()
+    mail.outbox.clear()
+    with django_capture_on_commit_callbacks(execute=True):
+        appeal(submission, "Section 3 has it.", author=submission.created_by)
+    texts = {message.to[0]: message.body for message in mail.outbox}
+    assert texts.keys() == {organizer.email, able.email}
+    assert "Please take the review" in texts[able.email]
+    assert "Please assign a reviewer" in texts[organizer.email]
+    assert all("Section 3 has it." in text for text in texts.values())
+
+
+def test_lists_and_the_desk_say_that_it_is_open(client, submission, reviewer):
+    desk = reverse("reviews:desk", args=[submission.pk])
+    client.force_login(reviewer)
+    assert "appeal open" not in client.get("/reviews/").text + client.get(desk).text
+    appeal(submission, "Section 3 has it.", author=submission.created_by)
+    assert '<span class="badge">appeal open</span>' in client.get("/reviews/").text
+    assert "Proof rejected, appeal open" in client.get(desk).text
+    assert "rejected, appeal open</td>" in client.get("/admin/reviews/proof/?state=appealed").text
+    organizer = make_organizer("organize", "view_submission")
+    client.force_login(organizer)
+    assert '<a href="/admin/reviews/proof/?state=appealed">1 open appeal</a>' in client.get("/organize/").text
+    reject(submission, make_reviewer())
+    assert "0 open appeals" in client.get("/organize/").text
+
+
+def test_where_nobody_is_left_pages_say_so(client, submission):
+    team, assigning = (reverse(f"reviews:{name}", args=[submission.pk]) for name in ("team", "assign"))
+    make_artifact(submission, ArtifactKind.PRIVACY_PROOF)
+    client.force_login(submission.created_by)
+    appeal(submission, "Section 3 has it.", author=submission.created_by)
+    page = unescape(client.get(team).text)
+    assert "Your appeal is open." in page
+    assert page.count("Section 3 has it.") == 1
+    assert "Nobody is left to read the proof" in page
+    organizer = make_organizer("organize", "change_track")
+    client.force_login(organizer)
+    assert '<a href="/organize/people/">Invite another reviewer</a>' in client.get(assigning).text
+    make_reviewer()
+    assert "Invite another reviewer" not in client.get(assigning).text
+    client.force_login(submission.created_by)
+    assert "Reviewers who haven't decided yet have been asked" in unescape(client.get(team).text)
 
 
 def test_once_for_each_submission_and_only_after_a_rejection(submission):

@@ -15,13 +15,14 @@ from docvqa_site.audit.models import AuditEntry
 from docvqa_site.boards.boards import stored_boards
 from docvqa_site.boards.ordering import ranks_of
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
+from docvqa_site.notifications.models import Notification
 from docvqa_site.reviews import services
 from docvqa_site.reviews.checklist import CHECKLIST, Answer
 from docvqa_site.reviews.deadlines import SECOND_OPINION_TIME
 from docvqa_site.reviews.drafts import Draft, EarlierAnswer, draft_of
 from docvqa_site.reviews.models import Decision, ProofReview
 from docvqa_site.reviews.selectors import awaiting_review, verdict_on
-from docvqa_site.reviews.services import let_rejections_stand
+from docvqa_site.reviews.services import let_rejections_stand, save_draft
 from docvqa_site.reviews.verdict import AWAITS_REVIEW, ResultStatus
 from docvqa_site.submissions.models import Run, RunState, Submission, SubmissionState
 from docvqa_site.submissions.services import copy_to_draft, withdraw
@@ -123,7 +124,7 @@ def test_one_rejection_takes_the_rank_once_nobody_has_contradicted_it_in_time(
     mail.outbox.clear()
     with django_capture_on_commit_callbacks(execute=True):
         assert let_rejections_stand(now + SECOND_OPINION_TIME) == 1
-    (message,) = mail.outbox
+    (message,) = (one for one in mail.outbox if one.to == [submission.created_by.email])
     assert "The result no longer has a rank." in message.body
     submission.refresh_from_db()
     assert verdict_on(submission).status == ResultStatus.REJECTED
@@ -476,6 +477,10 @@ def test_the_mail_to_the_team_has_what_the_preview_shows_in_full(
     *_, body = (one.body for one in mail.outbox if one.to == [submission.created_by.email])
     question = next(item.question for item in CHECKLIST if item.key == "composition")
     assert f"On the question “{question}” (answer: no):\nIt isn't proved." in body
+    # Both the form and what everyone sees say when a rejection takes effect.
+    effect = "as soon as a second reviewer agrees, or after 7 days if nobody else decides"
+    assert effect in saved
+    assert client.get(desk).text.count(effect) == 2
     for text in ("No composition.", "Read again.", question, "It isn't proved.", "As in the kit."):
         assert body.count(text) == 1
         assert text.replace("'", "&#x27;") in preview
@@ -508,6 +513,32 @@ def test_the_subject_gives_the_outcome_only_once_there_is_one(submission, django
     assert "Read the history of the review and reply:" in sent[0].body
     assert "Under review: proof accepted by 1 of 2 reviewers." in sent[0].body
     assert "Proof accepted by 2 reviewers." in sent[1].body
+
+
+def test_reviewers_who_decided_are_notified_of_the_final_verdict_once(
+    submission, reviewer, django_capture_on_commit_callbacks
+):
+    def subjects():
+        return list(Notification.objects.filter(user=reviewer).values_list("subject", flat=True))
+
+    begun = make_reviewer()
+    save_draft(submission, Draft(), actor=begun)
+    accept(submission, reviewer)
+    assert subjects() == []
+    second = make_reviewer()
+    accept(submission, second)
+    assert subjects() == [f"Proof of {submission}: accepted by enough reviewers"]
+    assert "Proof accepted by 2 reviewers." in Notification.objects.get(user=reviewer).text
+    accept(submission, make_reviewer())
+    assert len(subjects()) == 1
+    # Who decided last has read it, and who hasn't decided hasn't asked.
+    assert not Notification.objects.filter(user__in=[second, begun], subject__contains="accepted").exists()
+
+
+def test_a_reviewer_is_notified_that_their_rejection_stands(submission, reviewer):
+    reject(submission, reviewer)
+    let_rejections_stand(timezone.now() + SECOND_OPINION_TIME + timedelta(hours=1))
+    assert Notification.objects.get(user=reviewer).subject == f"Proof of {submission}: rejected"
 
 
 def test_a_rejected_team_reads_every_reason_and_what_it_can_do(

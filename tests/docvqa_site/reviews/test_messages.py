@@ -81,11 +81,15 @@ def test_what_other_reviewers_write_is_hidden_until_ones_own_decision(submission
         sees = sees_decisions(submission, reviewer)
         return lines(threads_for_reviewer(submission, reviewer, sees_decisions=sees))
 
-    before = [text for _, _, text in shown()]
-    assert before == ["From me.", "From us."]
+    before = [(author, text) for _, author, text in shown()]
+    # It may make no sense without what it answers.
+    assert before == [("You", "From me."), ("The team, after another reviewer's message", "From us.")]
+    post_message(submission, "", "And?", author=reviewer)
+    post_message(submission, "", "Yes.", author=submission.created_by)
+    assert [author for _, author, _ in shown()][-2:] == ["You", "The team"]
     accept(submission, reviewer)
     authors = [author for _, author, _ in shown()]
-    assert authors == ["You", "Reviewer 2", "The team"]
+    assert authors == ["You", "Reviewer 2", "The team", "You", "The team"]
 
 
 def test_each_side_is_mailed_once_per_thread_and_quarter_of_an_hour(

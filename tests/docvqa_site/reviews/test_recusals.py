@@ -121,6 +121,19 @@ def test_a_withdrawn_decision_is_reported_and_marked(
     assert page.index("accepted by 1 of 2 reviewers") < page.rindex("accepted by 0 of 2 reviewers")
 
 
+def test_organizers_read_that_the_proof_needs_another_reviewer_again(
+    submission, reviewer, django_capture_on_commit_callbacks
+):
+    organizer = make_organizer("organize")
+    accept(submission, reviewer)
+    accept(submission, make_reviewer())
+    with django_capture_on_commit_callbacks(execute=True):
+        recuse(submission, Why.CONFLICT, actor=reviewer)
+    body = next(message.body for message in mail.outbox if message.to == [organizer.email])
+    assert "status has changed from “proof accepted” to “under review”" in body
+    assert "Nobody else can review this proof" in body
+
+
 def test_who_has_decided_reads_the_effect_of_a_conflict_and_confirms_it(client, submission, reviewer):
     accept(submission, make_reviewer())
     accept(submission, reviewer)

@@ -114,6 +114,12 @@ class TestRevisedProof:
         with rejected("E_SUBMISSION_STATE"):
             send_revision(submission, "Section 3.", submission.created_by)
 
+    def test_one_with_gaps_is_not_sent(self, submission):
+        with rejected("E_SUBMISSION_INCOMPLETE") as error:
+            self.send(submission, b"# Better\n\n[FILL IN: the data]")
+        assert "proof.md, line 3" in str(error.value.problems[0].where)
+        assert Artifact.staged.count() == 1
+
     def test_it_is_the_next_version_with_its_note_and_the_first_is_kept(self, submission):
         first = submission.proof()
         second = self.send(submission)

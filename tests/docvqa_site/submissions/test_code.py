@@ -131,7 +131,8 @@ def test_reviewers_read_the_description_and_the_files_and_the_public_the_link(cl
     plain = client.get(address + "?plain")
     assert (plain.content, plain["Content-Type"]) == (content, "text/plain; charset=utf-8")
     shown = client.get(address).text
-    assert '<li id="L3"><code>rounds: 5 # &lt;script&gt;</code></li>' in shown
+    assert "<code>rounds: 5 # &lt;script&gt;</code></li>" in shown
+    assert '<li id="L3"><a href="#L3"' in shown
     assert "3 lines." in shown
     assert "<h1>settings.yaml</h1>" in shown
     desk = reverse("reviews:desk", args=[submission.pk])

@@ -11,7 +11,7 @@ from docvqa_site.uploads.models import Upload
 from tests.docvqa_site.factories import make_token
 from tests.docvqa_site.submissions.contents import LOG
 from tests.docvqa_site.submissions.contents import checkpoint as weights
-from tests.docvqa_site.submissions.draft_page import MEGABYTE, draft_file, stored_content
+from tests.docvqa_site.submissions.draft_page import MEGABYTE, PARTS, draft_file, stored_content
 from tests.docvqa_site.submissions.drafts import make_private_track
 from tests.docvqa_site.submissions.records import annex_for, record_of
 
@@ -65,6 +65,36 @@ def test_each_file_of_a_run_folder_goes_to_its_place(open_page, run_folder, comp
     }
     assert stored_content("checkpoint") == weights()
     expect(page.locator("#submit")).to_contain_text("The draft is complete.")
+    assert complaints == []
+
+
+def test_a_draft_is_not_submitted_while_optional_files_are_on_their_way(open_page, run_folder, complaints):
+    page, held = open_page(), []
+    method = (run_folder / "mine.py").read_text()
+
+    def hold_the_method(route):
+        if route.request.post_data == method:
+            held.append(route)
+        else:
+            route.continue_()
+
+    page.route(PARTS, hold_the_method)
+    choose_folder(page, run_folder)
+    expect(page.locator(".run-folder-status")).to_contain_text("Sending mine.py.", timeout=30_000)
+    ready = page.get_by_text("The draft is complete.")
+    warning = page.get_by_text("Files are still on their way.")
+    expect(ready).to_be_hidden()
+    expect(page.locator("#progress").get_by_text("files on their way")).to_be_visible()
+    page.get_by_role("button", name="Submit").click()
+    expect(warning).to_be_focused()
+    while not held:
+        page.wait_for_timeout(50)
+    held.pop().continue_()
+    expect(ready).to_be_visible(timeout=30_000)
+    expect(warning).to_be_hidden()
+    page.get_by_role("button", name="Submit").click()
+    expect(page.locator(".badge-queued")).to_be_visible()
+    assert "method_file" in stored_files()
     assert complaints == []
 
 

@@ -20,6 +20,7 @@ from tests.docvqa_site.factories import (
     make_submission,
     make_team,
     make_track,
+    make_upload,
     make_user,
 )
 from tests.docvqa_site.submissions.contents import checkpoint
@@ -88,6 +89,30 @@ def test_everything_that_is_missing_is_reported_at_once():
 def test_a_submission_without_a_run_is_rejected():
     submission = make_submission(track=make_private_track())
     assert codes(submission) == ["E_SUBMISSION_INCOMPLETE", "E_ARTIFACT_MISSING"]
+
+
+def test_gaps_in_description_and_proof_are_found_with_their_lines(client):
+    draft = make_complete_draft(
+        track=make_private_track(), description="Ours.\n\n**[FILL IN: what it does]**"
+    )
+    proof = draft.proof()
+    proof.upload = make_upload(draft.team, "# Proof\n[FILL IN: the data]".encode("utf-16"), "proof.md")
+    proof.save()
+    with pytest.raises(ProblemError) as error:
+        services.submit(draft, draft.created_by)
+    found = [(str(problem.code), problem.where, problem.found) for problem in error.value.problems]
+    assert found == [
+        ("E_SUBMISSION_INCOMPLETE", "description, line 3", "[FILL IN: what it does"),
+        ("E_SUBMISSION_INCOMPLETE", "proof.md, line 2", "[FILL IN: the data"),
+    ]
+    client.force_login(draft.created_by)
+    html = client.get(draft.get_absolute_url()).content.decode()
+    assert "2 to do" in html
+    assert '<a href="#describe">' in html
+    assert '<a href="#name-submission-privacy_proof">' in html
+    # Nobody reads them of a practice submission.
+    Submission.objects.filter(pk=draft.pk).update(practice=True)
+    submit(draft)
 
 
 @pytest.mark.parametrize(

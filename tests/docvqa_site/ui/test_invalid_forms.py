@@ -43,3 +43,4 @@ def test_no_link_is_between_a_password_and_its_field(client: Client) -> None:
             page.index(text) for text in ('for="id_password"', 'id="id_password"', "Forgot your password?")
         )
         assert label < field < link
+    assert re.search(r'<input[^>]* autofocus[^>]* id="id_password"', page)

@@ -22,6 +22,11 @@ def test_a_link_that_looks_like_another_is_rejected(link: str) -> None:
         LinkField().clean(link)
 
 
+def test_what_is_no_link_is_rejected_with_an_example_of_one() -> None:
+    with pytest.raises(ValidationError, match=r"such as https://example\.org/"):
+        LinkField().clean("not a url")
+
+
 @pytest.mark.parametrize(
     "link", ["https://x.example/a?b=ü#c", "http://xn--80ak6aa92e.example/", "github.com/x/y", ""]
 )

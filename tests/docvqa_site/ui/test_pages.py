@@ -97,7 +97,9 @@ def check(client: Client, path: str) -> None:
     assert len(outline.ids) == len(set(outline.ids))
     for control in outline.controls:
         assert control.get("id") in outline.labels or control.get("aria-label"), control
-    for landmark in ('href="#content"', '<main id="content"', '<html lang="en">'):
+    target = html.partition('class="skip-link" href="#')[2].partition('"')[0]
+    assert target in outline.ids
+    for landmark in ('<main id="content"', '<html lang="en">'):
         assert landmark in html
 
 

@@ -26,13 +26,30 @@ addEventListener("beforeunload", (event) => {
   if (sending.size) event.preventDefault();
 });
 
+// What keeps the draft from being submitted: places whose file hasn't arrived, and folders that are being sent.
+const unfinished = new Set();
+// A page for a revised proof has none.
+const submission = document.getElementById("submit");
+
+function setUnfinished(what, isUnfinished) {
+  if (isUnfinished) unfinished.add(what);
+  else unfinished.delete(what);
+  document.documentElement.classList.toggle("is-uploading", unfinished.size > 0);
+}
+
+submission?.addEventListener("submit", (event) => {
+  if (!unfinished.size) return;
+  event.preventDefault();
+  submission.querySelector("[data-on-their-way]").focus();
+});
+
 // By the id of the run: the function that sends files to their places in it.
 const runs = new Map();
 bindAll(page);
 const anyRun = document.getElementById("any-run");
 if (anyRun) {
   const budgets = [...page.querySelectorAll("[data-budget]")].map((section) => section.dataset.budget);
-  bindAnyRunFolder(anyRun, budgets, runAt);
+  bindAnyRunFolder(anyRun, budgets, runAt, setUnfinished);
 }
 
 // Binds the places of files, and those of run folders, in a part of the page.
@@ -40,7 +57,7 @@ function bindAll(part) {
   const places = [...part.querySelectorAll(".draft-file")].map(bind);
   for (const area of part.querySelectorAll(".run-folder")) {
     const own = places.filter((place) => place.section.dataset.run === area.dataset.run);
-    runs.set(area.dataset.run, bindRunFolder(area, own));
+    runs.set(area.dataset.run, bindRunFolder(area, own, setUnfinished));
   }
 }
 
@@ -259,6 +276,7 @@ function bind(section) {
     status.classList.toggle("visually-hidden", phase === "sending");
     if (phase === "sending") sending.set(section, 0);
     else sending.delete(section);
+    setUnfinished(section, phase !== "idle");
     showInTitle();
     if (section.contains(focused) && focused.closest("[hidden]")) first[phase].focus();
   }

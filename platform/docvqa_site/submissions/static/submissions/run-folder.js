@@ -11,9 +11,10 @@ const MAX_SETTINGS_BYTES = 2 ** 20;
 const MAX_RECORD_BYTES = 2 ** 28;
 const METHOD = /^method:\s*["']?(.*?)["']?\s*$/m;
 
-// `places` are those of the run: their sections, what is stored in them, and how they take files. Returns the function
-// that sends files as if they were chosen there.
-export function bindRunFolder(area, places) {
+// `places` are those of the run: their sections, what is stored in them, and how they take files. `setUnfinished` is
+// called with the area and whether its files are being sent. Returns the function that sends files as if they were
+// chosen there.
+export function bindRunFolder(area, places, setUnfinished) {
   const find = (selector) => area.querySelector(selector);
   const status = find(".run-folder-status");
   const problems = find(".run-folder-problems");
@@ -25,6 +26,7 @@ export function bindRunFolder(area, places) {
   async function sendAll(files) {
     if (isBusy) return say("The files chosen before are still being sent.");
     isBusy = true;
+    setUnfinished(area, true);
     problems.replaceChildren();
     try {
       const method = await methodName(files, places);
@@ -33,6 +35,7 @@ export function bindRunFolder(area, places) {
       else reject(files);
     } finally {
       isBusy = false;
+      setUnfinished(area, false);
     }
   }
 
@@ -93,7 +96,8 @@ export function bindRunFolder(area, places) {
 
 // The place of a draft that takes the folder of any run. `budgets` are those of the track; `runAt` resolves, for one of
 // them, with the id of the run's heading and the function that sends files there, once the run is added.
-export function bindAnyRunFolder(area, budgets, runAt) {
+// `setUnfinished` is as above.
+export function bindAnyRunFolder(area, budgets, runAt, setUnfinished) {
   const status = area.querySelector(".any-run-status");
   const problems = area.querySelector(".any-run-problems");
   const { recordName } = area.dataset;
@@ -103,6 +107,7 @@ export function bindAnyRunFolder(area, budgets, runAt) {
   async function send(files) {
     if (isBusy) return say("The files chosen before are still being sent.");
     isBusy = true;
+    setUnfinished(area, true);
     problems.replaceChildren();
     try {
       const budget = coveringBudget(await claimIn(files, recordName), budgets, recordName);
@@ -115,6 +120,7 @@ export function bindAnyRunFolder(area, budgets, runAt) {
       problems.replaceChildren(...error.problems.map(problemCard));
     } finally {
       isBusy = false;
+      setUnfinished(area, false);
     }
   }
 
