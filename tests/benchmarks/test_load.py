@@ -311,8 +311,9 @@ def measured(ask: Callable[[], Any]) -> Measured:
         walls.append(time.perf_counter() - start)
         used_s += processor.seconds() - before_s
     assert response.status_code == 200
-    with CaptureQueriesContext(connection) as queries_again:
+    with CaptureQueriesContext(connection) as queries:
         ask()
+    count_again = len(queries)
     again = []
     for _ in range(AGAIN):
         before_s = processor.seconds()
@@ -324,7 +325,7 @@ def measured(ask: Callable[[], Any]) -> Measured:
         used_s / REPEATS,
         len(response.content),
         count,
-        len(queries_again),
+        count_again,
         statistics.fmean(references),
         statistics.fmean(again),
         _p95(again),
