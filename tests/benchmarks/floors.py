@@ -37,5 +37,9 @@ def product_seconds(work: Callable[[], object]) -> float:
 
 
 def attainable(target: float, reference: float, floor: float) -> float:
-    """Return how many times as fast as a reference of so many seconds we have to be, for this floor in seconds."""
-    return min(target, NEAR * reference / floor)
+    """Return how many times as fast as a reference of so many seconds we have to be.
+
+    The target, unless the floor, in seconds, forbids it.
+    """
+    at_floor = reference / floor
+    return target if at_floor >= target else NEAR * at_floor

@@ -24,8 +24,7 @@ pytestmark = [
 ]
 
 BATCH = 4
-# What else a step does is bound by memory, and its share differs between processors.
-MAX_OF_PRODUCTS = 1.2
+MAX_OF_PRODUCTS = 1.1
 MAX_BESIDE_MODEL_GB = 8.0
 MAX_OF_TRAINING = 0.05
 

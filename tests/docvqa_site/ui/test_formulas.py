@@ -223,7 +223,7 @@ def test_a_text_whose_formula_was_stopped_is_rendered_once(monkeypatch: pytest.M
     assert render_markdown(text) == shown
 
 
-@settings(derandomize=True, max_examples=25)
+@settings(derandomize=True, max_examples=75)
 @given(FORMULAS)
 def test_whatever_is_nested_or_left_open_is_shown_in_time(text: str) -> None:
     notebook = {"nbformat": 4, "cells": [{"cell_type": "markdown", "source": text}]}
