@@ -30,6 +30,7 @@ def describe(
     [FILL IN: ...]; `pfl check` and `pfl submit` find what you have left.
     """
     from starter_kit.reporting.drafts import method_draft
+    from starter_kit.reporting.files import write_new_files
     from starter_kit.reporting.gaps import gap_problems
 
     described = [_described(run) for run in runs]
@@ -43,9 +44,7 @@ def describe(
     texts = {METHOD: method_draft(described, _about(described[0]))}
     if all(run.record for run in described):
         texts[PROOF] = _proof(described)
-    files = {out / name: text for name, text in texts.items()}
-    _write(out, files)
-    for path in files:
+    for path in write_new_files(out, texts):
         lines = [problem.where.rpartition(" ")[2] for problem in gap_problems(path)]
         print_lines(f"{path}: fill in {'line' if len(lines) == 1 else 'lines'} {', '.join(lines)}")
     proof = ["--proof", str(out / PROOF)] if PROOF in texts else []
@@ -120,27 +119,3 @@ def _code_of(runs: "Sequence[DescribedRun]", proof: "KitProof") -> "ProvedCode":
         files=files,
         changed=[path for path, sha256 in proof.covers.items() if files.get(path) != sha256],
     )
-
-
-def _write(folder: Path, files: dict[Path, str]) -> None:
-    for path in files:
-        if path.exists():
-            raise ProblemError.of(
-                ErrorCode.RUN_FOLDER,
-                message="A draft with this name already exists and isn't overwritten.",
-                where=str(path),
-                next_step="Choose another folder with --out, or remove the file.",
-            )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for path, text in files.items():
-            path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ProblemError.of(
-            ErrorCode.RUN_FOLDER,
-            str(folder),
-            "a folder to write into",
-            error.strerror,
-            message="The drafts can't be written.",
-            next_step="Name a folder that you can write into with --out.",
-        ) from error

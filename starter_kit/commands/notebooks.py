@@ -1,13 +1,12 @@
 """`pfl notebooks`."""
 
-import shutil
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.console import print_lines
+from starter_kit.reporting.files import write_new_files
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
 
@@ -16,16 +15,6 @@ def notebooks(
     out: Annotated[Path, typer.Argument(help="Folder to copy the notebooks to.")],
 ) -> None:
     """Copy the kit's notebooks to a folder, for Jupyter. Nothing is overwritten."""
-    files = {out / path.name: path for path in sorted(FOLDER.glob("*.ipynb"))}
-    for path in files:
-        if path.exists():
-            raise ProblemError.of(
-                ErrorCode.RUN_FOLDER,
-                message="A notebook with this name already exists and isn't overwritten.",
-                where=str(path),
-                next_step="Choose another folder.",
-            )
-    out.mkdir(parents=True, exist_ok=True)
-    for path, source in files.items():
-        shutil.copyfile(source, path)
-    print_lines(*files, "Open them with `jupyter lab`, after `pip install jupyterlab`.")
+    sources = sorted(FOLDER.glob("*.ipynb"))
+    written = write_new_files(out, {path.name: path.read_text(encoding="utf-8") for path in sources})
+    print_lines(*written, "Open them with `jupyter lab`, after `pip install jupyterlab`.")

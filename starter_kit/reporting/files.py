@@ -1,7 +1,7 @@
 """Reading and replacing the files of a run folder, with coded problems instead of the system's errors."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,6 +29,39 @@ def replace_file(path: Path, content: str | bytes) -> None:
     except OSError as error:
         unfinished.unlink(missing_ok=True)
         raise _rejection(path, "a folder to write into", error) from error
+
+
+def write_new_files(folder: Path, files: Mapping[str, str]) -> list[Path]:
+    """Write texts into `folder`, by the names of their files, and return their paths; nothing is overwritten.
+
+    Raises:
+        ProblemError: (`E_RUN_FOLDER`) One of the files exists already, and none was written, or one can't be written.
+    """
+    paths = {folder / name: text for name, text in files.items()}
+    for path in paths:
+        if path.exists():
+            raise ProblemError.of(
+                ErrorCode.RUN_FOLDER,
+                message="A file of that name already exists, and nothing is overwritten.",
+                where=str(path),
+                expected="no such file",
+                found="one",
+                next_step="Choose another folder, or move the file away.",
+            )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, text in paths.items():
+            path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ProblemError.of(
+            ErrorCode.RUN_FOLDER,
+            str(folder),
+            "a folder to write into",
+            error.strerror,
+            message="The new files can't be written.",
+            next_step="Name a folder that you can write into.",
+        ) from error
+    return list(paths)
 
 
 def _rejection(path: Path, expected: str, error: OSError) -> ProblemError:

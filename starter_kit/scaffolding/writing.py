@@ -8,6 +8,7 @@ from pathlib import Path
 
 from evaluator.errors import ErrorCode, ProblemError
 from starter_kit.plugin import PluginKind
+from starter_kit.reporting.files import write_new_files
 
 TEMPLATES = Path(__file__).parent
 # The names of the method and its class in the templates.
@@ -43,29 +44,9 @@ def write_plugin(name: str, folder: Path, kind: PluginKind) -> list[Path]:
 
 def _write(name: str, folder: Path, templates: Sequence[Path]) -> list[Path]:
     _check(name)
-    files = {_renamed_file(template, name, folder): _renamed(template, name) for template in templates}
-    for path in files:
-        if path.exists():
-            raise ProblemError.of(
-                ErrorCode.RUN_FOLDER,
-                message="A file of that name already exists, and nothing is overwritten.",
-                where=str(path),
-                next_step="Choose another name, or another folder with --out.",
-            )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for path, text in files.items():
-            path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ProblemError.of(
-            ErrorCode.RUN_FOLDER,
-            str(folder),
-            "a folder to write into",
-            error.strerror,
-            message="The new files can't be written.",
-            next_step="Name a folder that you can write into with --out.",
-        ) from error
-    return list(files)
+    return write_new_files(
+        folder, {_renamed_file(template, name): _renamed(template, name) for template in templates}
+    )
 
 
 def _check(name: str) -> None:
@@ -95,5 +76,5 @@ def _renamed(template: Path, name: str) -> str:
     return text.replace(NAME, name).replace(CLASS, words).replace(PLUGIN, name)
 
 
-def _renamed_file(template: Path, name: str, folder: Path) -> Path:
-    return folder / template.name.replace(NAME, name).replace(PLUGIN, name)
+def _renamed_file(template: Path, name: str) -> str:
+    return template.name.replace(NAME, name).replace(PLUGIN, name)
