@@ -81,7 +81,7 @@ journeys: $(VENV)/.test  ## whole paths in a browser: on a demonstration and on 
 	@$(BIN)/python -m tests.install
 	@$(BIN)/python -m pytest tests/journeys -m 'e2e or slow' -q
 
-reproduce: $(VENV)/.demo  ## train the papers' rows on a small task, those without outcomes (AGAIN=1: all); write docs/reproduction.md, ablations.md, fewest-bytes.md, private-rows.md
+reproduce: $(VENV)/.demo  ## train the papers' rows on a small task, those without outcomes (AGAIN=1: and those that other code made); write docs/reproduction.md, ablations.md, fewest-bytes.md, private-rows.md
 	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.studies $(if $(AGAIN),--again) reproduction
 	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.studies $(if $(AGAIN),--again) ablations
 	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.studies $(if $(AGAIN),--again) competition-tables
