@@ -134,8 +134,8 @@ CASES = [
     Bad("new out file", "new idea --out file", "E_RUN_FOLDER", "file", written("file", "x")),
     Bad("new two", "new idea --codec --hook", C, "pfl new"),
     Bad("new private codec", "new idea --codec --private", C, "pfl new"),
-    Bad("notebooks file", "notebooks file", "E_ARTIFACT_MISSING", "file", written("file", "x")),
-    Bad("notebooks below", "notebooks file/a", "E_ARTIFACT_MISSING", "file/a", written("file", "x")),
+    Bad("notebooks file", "notebooks file", "E_RUN_FOLDER", "file", written("file", "x")),
+    Bad("notebooks below", "notebooks file/a", "E_RUN_FOLDER", "file/a", written("file", "x")),
     Bad(
         "notebooks exist",
         "notebooks out",

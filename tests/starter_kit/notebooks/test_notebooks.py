@@ -103,12 +103,3 @@ def test_the_notebooks_are_copied_and_never_overwritten(tmp_path: Path) -> None:
     assert [path.name for path in sorted(tmp_path.iterdir())] == [path.name for path in NOTEBOOKS]
     with pytest.raises(UsageError, match="status 2"):
         pfl(f"notebooks '{tmp_path}'")
-
-
-def test_a_folder_that_cannot_be_written_into_is_a_coded_error(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(UsageError, match="status 2"):
-        pfl(f"notebooks '{tmp_path / 'file' / 'folder'}'")
-    assert "E_RUN_FOLDER" in capsys.readouterr().err
