@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import isfinite
 from typing import Any
 
@@ -60,12 +61,12 @@ class RankingRule(Message):
     confirmed_from: str = ""
     ranks_bytes: bool = False
 
-    @property
+    @cached_property
     def terms(self) -> list[tuple[str, bool]]:
         """The results of `order`, each with whether its largest value comes first."""
         return [(term.lstrip("-"), term.startswith("-")) for term in self.order]
 
-    @property
+    @cached_property
     def limits(self) -> list[tuple[str, str, bool]]:
         """Every condition: the result, its limit, and whether that is the least allowed value."""
         least = [(result, limit, True) for result, limit in self.at_least.items()]
@@ -77,7 +78,7 @@ class RankingRule(Message):
         named = [limit for _, limit, _ in self.limits if limit != BUDGET]
         return [*named, *filter(None, [self.confirmed_from])]
 
-    @property
+    @cached_property
     def needs(self) -> list[str]:
         """The results without which a run has no rank."""
         return sorted({name for name, _ in self.terms} | self.at_least.keys() | self.at_most.keys())

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import count, islice
 from typing import Any
 from uuid import UUID
@@ -29,11 +30,13 @@ from docvqa_site.evaluation.display.results import without_traces_of_team
 from docvqa_site.reviews.publication import is_public
 from docvqa_site.reviews.selectors import verdicts_on
 from docvqa_site.reviews.verdict import Tally, Verdict
+from docvqa_site.submissions.keys import KeyAsText
 from docvqa_site.submissions.models import Run, RunState, SubmissionState
 from docvqa_site.submissions.results_field import WithoutChecks
 from docvqa_site.submissions.selectors import address_format, public_runs
 from docvqa_site.ui.budgets import at_budget
 from evaluator.messages.jobs import FirstDownload, TrustLevel
+from evaluator.messages.rankings import Limits
 
 # The rows that are loaded at once where all are needed.
 BATCH = 500
@@ -71,7 +74,8 @@ class StoredBoard:
         rows = found.iterator(BATCH)
         while batch := list(islice(rows, BATCH)):
             for row, entry in zip(batch, _entries(batch, self.track), strict=True):
-                yield self._row(entry, next(ranks) if row.has_rank else None, lacking.get(entry.run))
+                pending = lacking.get(entry.run) if lacking else None
+                yield self._row(entry, next(ranks) if row.has_rank else None, pending)
 
     def places(self, start: int, stop: int) -> list[Place]:
         """Return which runs are in a part of the board."""
@@ -88,8 +92,12 @@ class StoredBoard:
     def _row(self, entry: Entry, rank: int | None, pending: TrustLevel | None) -> Row:
         if rank:
             return Row(entry, rank, pending=pending)
-        reason = rejection(entry, self.track.kind, self.track.limits(self.budget))
+        reason = rejection(entry, self.track.kind, self._limits)
         return Row(entry, None, reason.sentence, reason.short) if reason else Row(entry, None)
+
+    @cached_property
+    def _limits(self) -> Limits:
+        return self.track.limits(self.budget)
 
     def ranked(self, selection: Selection, start: int, stop: int) -> list[Row]:
         """Return a part of the selected rows with a rank, in the order that is selected."""
@@ -307,12 +315,14 @@ def _read(runs: QuerySet[Run], *more: str, with_checks: bool = False) -> Any:
     """
     shown = F("results") if with_checks else WithoutChecks("results")
     first_download = KeyTextTransform("first_download", "rules")
-    return runs.annotate(shown=shown, first_download=first_download).values_list(
-        "pk",
+    # As text: most rows are of an export, and to make identifiers of the keys takes longer than to read the rest.
+    keys = {"key": KeyAsText("pk"), "submission_key": KeyAsText("submission_id")}
+    return runs.annotate(shown=shown, first_download=first_download, **keys).values_list(
+        "key",
         "budget",
         "shown",
         "flagged_checks",
-        "submission_id",
+        "submission_key",
         "submission__title",
         "submission__submitted_at",
         "submission__is_baseline",
@@ -345,8 +355,8 @@ def _read(runs: QuerySet[Run], *more: str, with_checks: bool = False) -> Any:
 def _entries(found: Iterable[Any], track: Track) -> list[Entry]:
     """Return the entries of what was read of runs of the track."""
     rows = list(found)
-    tallies = {
-        row.submission_id: Tally(
+    tallies = [
+        Tally(
             row.submission__acceptances,
             row.submission__rejections,
             row.submission__change_requests,
@@ -354,13 +364,10 @@ def _entries(found: Iterable[Any], track: Track) -> list[Entry]:
             row.submission__revises_rejected,
         )
         for row in rows
-    }
-    verdicts, address, proof = (
-        verdicts_on(track, tallies),
-        address_format(),
-        address_format("submissions:proof"),
-    )
-    entries = [_entry(row, verdicts[row.submission_id], address, proof) for row in rows]
+    ]
+    verdicts = verdicts_on(track, [row.submission_key for row in rows], tallies)
+    address, proof = address_format(), address_format("submissions:proof")
+    entries = [_entry(row, verdict, address, proof) for row, verdict in zip(rows, verdicts, strict=True)]
     return [
         _anonymous(entry, row.submission__alias) if row.submission__anonymous else entry
         for entry, row in zip(entries, rows, strict=True)
@@ -377,11 +384,11 @@ def _entry(row: Any, verdict: Verdict, address: str, proof: str) -> Entry:
         is_named=not row.submission__anonymous,
     )
     return Entry(
-        run=row.pk,
+        key=row.key,
         budget=row.budget,
         method=row.submission__title,
         team=row.submission__team__name,
-        url=address.format(row.submission_id),
+        url=address.format(row.submission_key),
         submitted_at=row.submission__submitted_at,
         results=row.shown,
         status=verdict.status,
@@ -395,14 +402,14 @@ def _entry(row: Any, verdict: Verdict, address: str, proof: str) -> Entry:
         code_url=row.submission__code_url,
         license=row.submission__license,
         paper_url=row.submission__paper_url,
-        submission=row.submission_id,
+        submission_key=row.submission_key,
         phase=row.submission__phase__name,
         examined_ranks=row.submission__phase__examined_ranks,
         examined_level=row.submission__phase__examined_level,
         requires_counted=row.submission__phase__requires_counted,
         is_log_accepted=row.log_accepted_at is not None,
         first_download=row.first_download or FirstDownload.FREE,
-        proof_url=proof.format(row.submission_id) if has_public_proof else "",
+        proof_url=proof.format(row.submission_key) if has_public_proof else "",
     )
 
 

@@ -14,6 +14,9 @@ from docvqa_site.boards.caching import kept_file, unless_unchanged
 from docvqa_site.boards.published import PublishedTrack, csv_lines, json_parts
 from docvqa_site.challenge.models import Track
 
+# Of a file of megabytes, which Django by itself sends in pieces of 4 kB.
+BLOCK_BYTES = 1 << 16
+
 
 @require_safe
 def track_csv(request: HttpRequest, slug: str) -> HttpResponseBase:
@@ -37,12 +40,14 @@ def _sent(
     version = boards_versions([track.pk])[track.pk]
 
     def respond() -> HttpResponseBase:
-        return FileResponse(
+        response = FileResponse(
             kept_file(version, f"{form}-{track.pk}", parts),
             as_attachment=True,
             filename=f"leaderboard-{track.slug}.{form}",
             content_type=content_type,
         )
+        response.block_size = BLOCK_BYTES
+        return response
 
     return unless_unchanged(request, version, respond)
 

@@ -29,13 +29,14 @@ from docvqa_site.boards.selection import EVERYTHING, Selection, Sort
 from docvqa_site.challenge.models import Phase, Track
 from docvqa_site.reviews.tallies import rejected, verified
 from docvqa_site.submissions.judged import taken_off
+from docvqa_site.submissions.keys import KeyAsText
 from docvqa_site.submissions.models import Run
 from docvqa_site.submissions.selectors import public_runs
 from docvqa_site.teams.models import Team
 from evaluator.messages.jobs import TrustLevel
 
-# Of a key in hexadecimal, and what separates it from the next.
-KEY_LENGTH = 33
+# Of a key as text, and what separates it from the next.
+KEY_LENGTH = 37
 # Where no leakage was found, none is stored.
 LEAKED = Case(
     When(
@@ -102,7 +103,7 @@ def unranked_places(
 
 @dataclass(frozen=True)
 class KeptOrder:
-    """The runs of a board that have a rank, the best first: their keys in hexadecimal, each in a line of its own."""
+    """The runs of a board that have a rank, the best first: their keys, each in a line of its own."""
 
     keys: str
 
@@ -111,7 +112,7 @@ class KeptOrder:
 
     def rank(self, run: UUID) -> int | None:
         """Return the rank of a run among all; None if it has none."""
-        place = self.keys.find(run.hex)
+        place = self.keys.find(str(run))
         return None if place < 0 else place // KEY_LENGTH + 1
 
 
@@ -122,11 +123,9 @@ def kept_order(track: Track, budget: float | None, version: str) -> KeptOrder:
     """
 
     def read() -> str:
-        # As text: to make identifiers of thousands, of which a page shows few, takes longer than the query.
-        keys = ranked_runs(track, budget).values_list(Cast("pk", CharField()), flat=True)
-        return "\n".join(keys).replace("-", "")
+        return "\n".join(ranked_runs(track, budget).values_list(KeyAsText("pk"), flat=True))
 
-    return KeptOrder(cached(version, f"order of keys {track.pk} {budget}", read))
+    return KeptOrder(cached(version, f"keys in order {track.pk} {budget}", read))
 
 
 def ranks_of(track: Track, budget: float | None, runs: Collection[UUID]) -> dict[UUID, int]:

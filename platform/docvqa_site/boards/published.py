@@ -100,8 +100,7 @@ def json_parts(track: Track, schema: str) -> Iterator[str]:
         count = 0
         yield f'{", " if number else ""}{{"budget": {json.dumps(board.budget)}, "rows": ['
         for count, row in enumerate(of_phase(board, ""), start=1):
-            published = _publish(row, board.budget).model_dump(mode="json")
-            yield f"{', ' if count > 1 else ''}{json.dumps(published, ensure_ascii=False)}"
+            yield f"{', ' if count > 1 else ''}{_publish(row, board.budget).model_dump_json()}"
         yield f'], "count": {count}}}'
     yield "]}"
 

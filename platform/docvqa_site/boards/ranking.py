@@ -24,11 +24,13 @@ from evaluator.messages.rankings import Limits
 from evaluator.messages.results import RunResults
 
 
-@dataclass(frozen=True)
+# Not frozen, nor is a row: an export makes thousands, and that of a frozen one takes four times as long.
+@dataclass
 class Entry:
     """One scored run, with results of which not all is public.
 
     Attributes:
+        key: The run's, as text.
         budget: That of its board; None where ε plays no part.
         license: Under which the team published its run; empty if the track stated none.
         results: Without checks, except where they are published.
@@ -42,7 +44,7 @@ class Entry:
         first_download: The track's rule at the time of the submission, by which its bytes are what they are.
     """
 
-    run: UUID
+    key: str
     method: str
     team: str
     url: str
@@ -59,7 +61,7 @@ class Entry:
     code_url: str = ""
     license: str = ""
     paper_url: str = ""
-    submission: UUID | None = None
+    submission_key: str = ""
     budget: float | None = None
     phase: str = ""
     examined_ranks: int = 0
@@ -68,6 +70,16 @@ class Entry:
     is_log_accepted: bool = False
     first_download: str = FirstDownload.FREE
     proof_url: str = ""
+
+    @cached_property
+    def run(self) -> UUID:
+        """The run's key."""
+        return UUID(self.key)
+
+    @cached_property
+    def submission(self) -> UUID:
+        """The submission's key."""
+        return UUID(self.submission_key)
 
     @property
     def epsilons(self) -> list[tuple[EpsilonColumn, Epsilon | None]]:
@@ -79,12 +91,12 @@ class Entry:
         if not self.team_slug:
             return None
         # To look each address up takes a third of the time of an export.
-        return f"{settings.SITE_URL}{self.evidence_url}{kind}/"
+        return f"{settings.SITE_URL}{self.evidence_url}{kind.value}/"
 
-    @cached_property
+    @property
     def evidence_url(self) -> str:
         """The page of its evidence; for a team that is anonymous, its row on the page of the method."""
-        return f"{self.url}runs/{self.run}/" if self.team_slug else f"{self.url}#run-{self.run}"
+        return f"{self.url}runs/{self.key}/" if self.team_slug else f"{self.url}#run-{self.key}"
 
     @property
     def lacked_level(self) -> TrustLevel | None:
@@ -104,7 +116,7 @@ class Entry:
         return ", ".join(self.results.accountant.split(", ")[:2])
 
 
-@dataclass(frozen=True)
+@dataclass
 class Row:
     """An entry with its rank, or with the reason for having none: as a sentence, and in a few signs.
 

@@ -106,7 +106,7 @@ def _compared(track: Track, wanted: Sequence[UUID]) -> dict[str, object]:
     }
 
 
-def _entry(submission: UUID, rows: Sequence[dict[UUID | None, Row]]) -> Entry:
+def _entry(submission: UUID, rows: Sequence[dict[UUID, Row]]) -> Entry:
     """Return the submission's first entry. Raises `Http404` for one that is on no board."""
     entry = next((found[submission].entry for found in rows if submission in found), None)
     if entry is None:
@@ -119,7 +119,7 @@ def _offered(track: Track, wanted: Sequence[UUID]) -> dict[str, object]:
     boards = stored_boards(track)
     leading = [method.entry for method in leading_methods(boards, EVERYTHING, OFFERED)]
     missing = set(wanted) - {entry.submission for entry in leading}
-    others: dict[UUID | None, Entry] = {}
+    others: dict[UUID, Entry] = {}
     if missing:
         selection = Selection(submissions=tuple(missing)[:OFFERED])
         found = selected_rows(selection, boards, OFFERED)

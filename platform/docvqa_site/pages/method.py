@@ -216,7 +216,7 @@ def _method_run(
     """Return a scored run with its rank; one of an unpublished or withdrawn submission has none."""
     run, submission = status.run, status.run.submission
     entry = Entry(
-        run=run.pk,
+        key=str(run.pk),
         method=submission.title,
         team="",
         url=submission.get_absolute_url(),

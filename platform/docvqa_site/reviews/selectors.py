@@ -1,7 +1,6 @@
 """Queries about reviews."""
 
-from collections.abc import Collection, Mapping
-from dataclasses import fields
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -18,6 +17,7 @@ from docvqa_site.challenge.rankings import WITH_PROOFS
 from docvqa_site.reviews import tallies
 from docvqa_site.reviews.models import Appeal, Decision, ProofReview, Recusal
 from docvqa_site.reviews.verdict import ResultStatus, Tally, Verdict, status_of, verdict, verdict_of
+from docvqa_site.submissions.keys import KeyAsText
 from docvqa_site.submissions.models import Artifact, Run, RunToken, Submission, SubmissionState
 from docvqa_site.submissions.selectors import closed_tracks, competed_tracks, private_submissions
 from docvqa_site.teams.selectors import team_of, teams_ever_of
@@ -40,39 +40,42 @@ def verdict_on(submission: Submission) -> Verdict:
 
 def verdict_of_counts(submission: Submission) -> Verdict:
     """Return the status of the submission's results without the reason, which takes no query."""
-    tally = Tally(*(getattr(submission, field.name) for field in fields(Tally)))
+    tally = Tally(*(getattr(submission, name) for name in Tally._fields))
     return verdict_of(tally, submission.track.reviews_needed)
 
 
 def tallies_of(submissions: QuerySet[Submission]) -> dict[UUID, Tally]:
     """Return how many reviewers of each submission have made each decision."""
-    counts = submissions.values_list("pk", *(field.name for field in fields(Tally)))
+    counts = submissions.values_list("pk", *Tally._fields)
     return {pk: Tally(*found) for pk, *found in counts}
 
 
-def verdicts_on(track: Track, tallies: Mapping[UUID, Tally]) -> dict[UUID, Verdict]:
-    """Return the status of the results of submissions of the track, whose decisions are counted.
+def verdicts_on(track: Track, submissions: Sequence[str], tallies: Sequence[Tally]) -> list[Verdict]:
+    """Return the status of the results of submissions of the track, given by their keys and how they were decided.
 
     The reasons of rejected ones take a query.
     """
     required = track.reviews_needed
-    reasons: dict[UUID, list[str]] = {
+    if required is None:
+        return [verdict_of(tally, None) for tally in tallies]
+    reasons: dict[str, list[str]] = {
         submission: []
-        for submission, tally in tallies.items()
-        if required is not None and status_of(tally, required) is ResultStatus.REJECTED
+        for submission, tally in zip(submissions, tallies, strict=True)
+        if status_of(tally, required) is ResultStatus.REJECTED
     }
     for submission, reason in _rejections(reasons) if reasons else ():
         reasons[submission].append(reason)
-    return {
-        submission: verdict_of(tally, required, reasons.get(submission, ()))
-        for submission, tally in tallies.items()
-    }
+    return [
+        verdict_of(tally, required, reasons.get(submission, ()))
+        for submission, tally in zip(submissions, tallies, strict=True)
+    ]
 
 
-def _rejections(submissions: Collection[UUID]) -> "QuerySet[ProofReview, tuple[UUID, str]]":
+def _rejections(submissions: Collection[str]) -> "QuerySet[ProofReview, tuple[str, str]]":
     """Return the submissions with the reason of each rejection, the oldest first."""
-    rejected = ProofReview.objects.filter(submission__in=submissions, decision=Decision.REJECTED)
-    return rejected.values_list("submission_id", "reason")
+    keys = list(map(UUID, submissions))
+    rejected = ProofReview.objects.filter(submission__in=keys, decision=Decision.REJECTED)
+    return rejected.values_list(KeyAsText("submission_id"), "reason")
 
 
 def conflict_of_interest(submission: Submission, user: User, *, declares: bool | None = None) -> str:

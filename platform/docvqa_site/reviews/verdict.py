@@ -1,8 +1,9 @@
 """The verdict that the reviews of a proof add up to."""
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 from docvqa_site.challenge.rankings import Shortfall
 from docvqa_site.reviews.models import COUNTED_IN, Decision
@@ -14,8 +15,7 @@ from evaluator.messages.states import ResultStatus as ResultStatus
 AWAITS_REVIEW = "proof rejected; the revised proof awaits review"
 
 
-@dataclass(frozen=True)
-class Tally:
+class Tally(NamedTuple):
     """How many reviewers have made each decision, by the names of a submission's columns.
 
     `rejection_stands` says that the only decision is a rejection, which nobody has contradicted in time, and
@@ -114,7 +114,7 @@ def status_of(tally: Tally, required: int) -> ResultStatus:
     Two rejections withhold the rank, unless more reviewers accept. One alone proposes that: it does once it stands,
     since nobody gave a second opinion in time. Acceptances verify the result if they outnumber everything else.
     """
-    counts = asdict(tally)
+    counts = tally._asdict()
     counts["proof_rejected"] = holds(REJECTED, counts)
     if holds(rejected(), counts):
         return ResultStatus.REJECTED

@@ -4,6 +4,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from types import NoneType
+from typing import Any
 
 # A spreadsheet takes a cell that begins with one of these for a formula, full-width forms of East Asian keyboards too.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
@@ -27,17 +28,24 @@ def csv_lines(columns: Iterable[Iterable[object]]) -> Iterator[str]:
     Every cell is quoted: with another separator than ours, a part of an unquoted one becomes a cell of its own. Lines
     are those of `csv.writer` with `QUOTE_ALL`, which takes ten times as long for cells that are texts already.
     """
-    for cells in zip(*map(_texts, columns), strict=True):
-        line = '","'.join(cells)
+    for line in map('","'.join, zip(*map(_texts, columns), strict=True)):
         yield f'"{line}"\r\n'
 
 
-def _texts(values: Iterable[object]) -> list[str]:
-    """Return the cells of a column, of which each different value is written once."""
+def _texts(values: Iterable[Any]) -> list[str]:
+    """Return the cells of a column. Its values are of one kind, or None: so most are written without a question."""
     found = list(values)
     kinds = set(map(type, found)) - {NoneType}
-    # 0 equals False and -0.0, which are written otherwise.
-    if len(kinds) > 1 or float in kinds:
+    if not kinds:
+        return [""] * len(found)
+    if kinds == {str}:
+        # Most texts begin so, and no formula does.
+        return [
+            "" if not one else one if one[0].isalnum() and '"' not in one else _text(one) for one in found
+        ]
+    if kinds == {float}:
+        return ["" if one is None else repr(one) for one in found]
+    if len(kinds) > 1 or kinds == {datetime}:
         return list(map(_text, found))
     texts = {value: _text(value) for value in set(found)}
     return [texts[value] for value in found]
@@ -46,6 +54,6 @@ def _texts(values: Iterable[object]) -> list[str]:
 def _text(value: object) -> str:
     if value is None:
         return ""
-    if isinstance(value, str):
-        return without_formula(value).replace('"', '""')
-    return value.isoformat() if isinstance(value, datetime) else str(value)
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return without_formula(value).replace('"', '""') if isinstance(value, str) else str(value)

@@ -24,7 +24,7 @@ def entry(number: int = 0, **fields: Any) -> Entry:
     results |= {"counting": "counted", "not_counted_because": "", "log_flag": ""}
     results |= {name: fields.pop(name) for name in results.keys() & fields.keys()}
     defaults: dict[str, Any] = {
-        "run": UUID(int=number),
+        "key": str(UUID(int=number)),
         "method": f"method {number}",
         "team": "team",
         "url": "/",

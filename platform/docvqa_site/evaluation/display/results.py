@@ -79,12 +79,20 @@ class EpsilonColumn:
 
     def of(self, results: RunResults) -> Epsilon | None:
         """Return the column's ε of a run; None where the run has none."""
-        rule = self.rule or next((row.sampling_rule for row in results.epsilons if row.decides), None)
+        rule = self.rule or deciding_rule(results)
         # A loop, as exports ask for each ε of thousands of runs.
         for row in results.epsilons:
             if row.accountant is self.accountant and row.sampling_rule is rule:
                 return row
         return None
+
+
+def deciding_rule(results: RunResults) -> SamplingRule | None:
+    """Return the sampling rule whose ε is compared with the budget; None where there is none."""
+    for row in results.epsilons:
+        if row.decides:
+            return row.sampling_rule
+    return None
 
 
 EPSILON_COLUMNS = (
