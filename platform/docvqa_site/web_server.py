@@ -35,8 +35,9 @@ worker_tmp_dir = "/dev/shm" if os.path.isdir("/dev/shm") else None  # noqa: S108
 # What is received at once is as much as a part of an upload is written at once: a megabyte, as gunicorn's own, is moved
 # through memory several times on its way.
 SocketUnreader.max_body_chunk = CHUNK_BYTES
-# How many more objects there are than at the last garbage collection when the next one is due; 700 by default.
-COLLECT_AFTER = 10_000
+# When garbage collections are due. Each page leaves some thousand objects in cycles, such as a submission with its runs:
+# they are collected while there are few of them. By default, a collection of all of them takes a tenth of a second.
+COLLECT_AFTER = (20_000, 1, 20)
 
 # How long a client may send or take nothing, and how much it must send each second once it has been waited for so long.
 SILENCE_S, PATIENCE_S, LEAST_BYTES_PER_S = 10, 30, 16 * 1024
@@ -66,13 +67,12 @@ SocketUnreader.chunk = _receive_in_time
 
 
 def post_worker_init(_worker: object) -> None:
-    """Leave what a process has loaded out of its garbage collections, and collect less often.
+    """Leave what a process has loaded out of its garbage collections, and have them when `COLLECT_AFTER` says.
 
-    It stays to the end, and to look through it takes a request in every few dozen a tenth of a second. Each row of an
-    export has dozens of objects, none of them in a cycle.
+    It stays to the end, and to look through it takes a request in every few dozen a tenth of a second.
     """
     # The first request would load the rest of it.
     get_resolver().url_patterns  # noqa: B018
     gc.collect()
     gc.freeze()
-    gc.set_threshold(COLLECT_AFTER)
+    gc.set_threshold(*COLLECT_AFTER)
