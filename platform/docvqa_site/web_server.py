@@ -35,7 +35,7 @@ worker_tmp_dir = "/dev/shm" if os.path.isdir("/dev/shm") else None  # noqa: S108
 # What is received at once is as much as a part of an upload is written at once: a megabyte, as gunicorn's own, is moved
 # through memory several times on its way.
 SocketUnreader.max_body_chunk = CHUNK_BYTES
-# When garbage collections are due. Each page leaves some thousand objects in cycles, such as a submission with its runs:
+# When garbage collections are due. Each page leaves thousands of objects in cycles, such as a submission with its runs:
 # they are collected while there are few of them. By default, a collection of all of them takes a tenth of a second.
 COLLECT_AFTER = (20_000, 1, 20)
 

@@ -42,7 +42,7 @@ from docvqa_site.boards.uncertainty import difference
 from docvqa_site.challenge.models import Track
 from docvqa_site.reviews.verdict import ResultStatus
 from docvqa_site.submissions.models import Run, Submission
-from docvqa_site.submissions.selectors import submission_addresses
+from docvqa_site.submissions.selectors import address_format, submission_addresses
 from docvqa_site.ui.budgets import at_budget
 from docvqa_site.ui.plots import Plot, draw
 from evaluator.messages.results import MOST_DECIMALS
@@ -140,6 +140,11 @@ def plot_with_mark(submission: Submission) -> SafeString:
     plot = at_a_glance(submission.track, tracks, boards_versions([track.pk for track in tracks])).plot
     marked = with_marks(plot, [submission.get_absolute_url()], "The larger marks show this method.")
     return marked if marked != plot else SafeString("")
+
+
+def methods_in(plot: str) -> list[UUID]:
+    """Return the submissions that a plot has marks of."""
+    return [UUID(key) for key in re.findall(f'data-of="{address_format().format("([-0-9a-f]{36})")}"', plot)]
 
 
 def with_marks(plot: str, addresses: Iterable[str], note: str, badge: str = "") -> SafeString:

@@ -34,7 +34,7 @@ from docvqa_site.downloads.models import Download, DownloadKind
 from docvqa_site.evaluation.examining.levels import MEANINGS
 from docvqa_site.evaluation.models import Examination, ExaminationState
 from docvqa_site.evaluation.test_sets.parts import scored_test_set
-from docvqa_site.pages.progress import at_a_glance, with_marks, withheld_of
+from docvqa_site.pages.progress import at_a_glance, methods_in, with_marks, withheld_of
 from docvqa_site.submissions.selectors import public_runs, quota_of, submission_addresses, submissions_of
 from docvqa_site.teams.models import Team
 from docvqa_site.teams.selectors import team_of
@@ -172,9 +172,10 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
 
     def respond() -> HttpResponse:
         team = team_of(request.user) if request.user.is_authenticated else None
-        boards = _boards(shown, asked, request.GET.get("page"), versions[shown.pk], today)
+        is_kept = is_everybodys(asked.selection, team)
+        boards = _boards(shown, asked, request.GET.get("page"), versions[shown.pk], today, is_kept=is_kept)
         offered, glance = sorts_of(shown), at_a_glance(shown, tracks, versions)
-        own = _addresses_of(team, shown) if glance.plot else []
+        own = _addresses_of(team, glance.plot) if team and glance.plot else []
         plot = with_marks(glance.plot, own, "The larger marks show your team's methods.", OWN)
         context = {
             "site_url": settings.SITE_URL,
@@ -204,9 +205,9 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
     return page_unless_unchanged(request, f"{versions} {today} {deadline} {data}", respond)
 
 
-def _addresses_of(team: Team | None, track: Track) -> Iterable[str]:
-    """Return the addresses of the pages of a team's methods in a track; none of no team."""
-    own = submissions_of(team).filter(track=track).values_list("pk", flat=True) if team else []
+def _addresses_of(team: Team, plot: str) -> Iterable[str]:
+    """Return the addresses of the pages of a team's methods in a plot."""
+    own = submissions_of(team).filter(pk__in=methods_in(plot)).values_list("pk", flat=True)
     return submission_addresses(own).values()
 
 
@@ -249,26 +250,28 @@ def _tabs(track: Track, asked: BoardQuery) -> list[Tab]:
     ]
 
 
-def _boards(track: Track, asked: BoardQuery, page: str | None, version: str, today: date) -> str:
+def is_everybodys(selection: Selection, own: Team | None) -> bool:
+    """Whether there is an end to such selections, so that what is drawn of them is kept: also of a team's own rows."""
+    own_rows = replace(selection, team="") if own and selection.team == own.slug else selection
+    return not own_rows.is_of_visitors_making
+
+
+def _boards(
+    track: Track, asked: BoardQuery, page: str | None, version: str, today: date, *, is_kept: bool
+) -> str:
     """Return the part of the boards that is asked for, rendered; with the ranks of a week before `today`."""
+
+    def kept(name: str, draw: Callable[[], str]) -> str:
+        return cached(version, f"{name} {track.pk} {asked.query}", draw) if is_kept else draw()
+
     if asked.is_overview:
-        return _kept(
-            asked, version, f"overview {track.pk} {asked.query}", lambda: _overview(track, asked, version)
-        )
+        return kept("overview", lambda: _overview(track, asked, version))
     board = dict(zip(track.board_names(), stored_boards(track), strict=True))[asked.budget]
-    name = f"board {track.pk} {asked.query}"
-    counted = _kept(asked, version, f"{name} counts", lambda: "{} {}".format(*board.counts(asked.selection)))
+    counted = kept("counts", lambda: "{} {}".format(*board.counts(asked.selection)))
     ranked, unranked = map(int, counted.split())
     places = range(unranked if asked.only_unranked else ranked)
     shown = page_of(places, PAGE_LENGTH, page)
-    return _kept(
-        asked, version, f"{name} {shown.number} {today}", lambda: _page(board, asked, shown, unranked, today)
-    )
-
-
-def _kept(asked: BoardQuery, version: str, name: str, draw: Callable[[], str]) -> str:
-    """Return what is drawn, from the cache unless it is of a visitor's own making, of which there is no end."""
-    return draw() if asked.selection.is_of_visitors_making else cached(version, name, draw)
+    return kept(f"board {shown.number} {today}", lambda: _page(board, asked, shown, unranked, today))
 
 
 def _page(board: StoredBoard, asked: BoardQuery, page: Page[int], unranked_count: int, today: date) -> str:

@@ -8,6 +8,8 @@ from html import unescape
 import pytest
 from django.conf import settings
 from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
@@ -28,6 +30,7 @@ from tests.docvqa_site.factories import (
     make_team,
     make_track,
     make_user,
+    owner_of,
 )
 
 pytestmark = pytest.mark.django_db
@@ -243,6 +246,22 @@ class TestTrackPage:
         with django_assert_num_queries(5):
             assert page_of(client, private_track) == first
 
+    def test_own_rows_are_drawn_once_and_those_of_any_other_name_each_time(
+        self, client, private_track, django_assert_num_queries, django_assert_max_num_queries
+    ):
+        team = add_run(private_track, "Ours", budget=1.0, epsilon=0.9).submission.team
+        client.force_login(owner_of(team))
+        own, other = (f"/leaderboard/privacy/?team={name}" for name in (team.slug, "nobody"))
+        # Then also the visitor, their team, the methods in the plot, the quota, and what is unread.
+        for _ in range(2):
+            client.get(own)
+            client.get(other)
+        with django_assert_max_num_queries(11):
+            assert "Ours" in client.get(own).text
+        with CaptureQueriesContext(connection) as queries:
+            client.get(other)
+        assert len(queries) > 15
+
 
 class TestHome:
     def test_it_names_the_benchmark_and_shows_the_best_of_every_track(
@@ -308,7 +327,7 @@ class TestHome:
 
     def test_a_member_finds_their_team(self, client, bytes_track):
         team = add_run(bytes_track, "Mine").submission.team
-        client.force_login(team.memberships.get().user)
+        client.force_login(owner_of(team))
         page = client.get(reverse("home")).text
         assert team.name in page
         assert f"{reverse('leaderboard:track', args=[bytes_track.slug])}?team={team.slug}" in page
