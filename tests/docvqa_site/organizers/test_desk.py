@@ -293,6 +293,7 @@ class TestTeamsNearTheirQuota:
 def test_the_desk_counts_people_proofs_and_content_and_leads_to_them(client: Client) -> None:
     make_user(is_staff=True, is_superuser=True)
     services.make_reviewer(make_user(is_staff=True))
+    services.make_track_organizer(make_user())
     client.force_login(make_organizer("organize", "view_user", "change_newsitem"))
     track = make_track(BEST_ANLS_AT_BUDGET, budgets=[4])
     make_run(make_submission(track=track, state=SubmissionState.SUBMITTED), state=RunState.SCORED, budget=4.0)
@@ -301,11 +302,12 @@ def test_the_desk_counts_people_proofs_and_content_and_leads_to_them(client: Cli
     make_submission(track=make_track(is_draft=True))
     page = desk(client)
     assert "Audit trail" not in page
-    assert '<a href="/admin/accounts/user/">6 accounts, 6 new this week</a>' in page
+    assert '<a href="/admin/accounts/user/">7 accounts, 7 new this week</a>' in page
     assert "<li>2 teams, 2 new this week</li>" in page
     group = Group.objects.get(name="Reviewers")
     assert f'?is_active__exact=1&amp;groups__id__exact={group.pk}">1 in the Reviewers group</a>' in page
     assert ">0 in the Organizers group</a>" in page
+    assert ">1 in the Track organizers group</a>" in page
     assert (
         '?is_active__exact=1&amp;is_superuser__exact=1">1 superuser, who can also review and organize</a>'
         in page

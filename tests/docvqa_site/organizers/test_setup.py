@@ -587,7 +587,20 @@ def test_invited_people_review_or_organize_this_track_alone(client: Client, orga
     assert "late@example.org, reviewer" in page
     assert "one@example.org, organizer of “Other” alone" in page
     assert f"{track}</a>: {User.objects.get(email='organizer@example.org')}" in page
-    StaffInvitation.objects.filter(email="one@example.org").delete()
+    invited = {"email": "rita@example.org", "role": "organizer"}
+    assert "Choose a track." in client.post("/organize/people/", invited).text
+    assert "rita@" not in str(mail.outbox[-1].to)
+    client.post("/organize/people/", {**invited, "track": track.pk})
+    client.post("/organize/people/", {**invited, "role": "reviewer", "track": track.pk})
+    page = client.get("/organize/people/").text
+    assert f"rita@example.org, organizer of “{track}” alone" in page
+    assert "rita@example.org, reviewer of privacy proofs" in page
+    assert {one.track for one in StaffInvitation.objects.filter(email="rita@example.org")} == {track, other}
+    User.objects.filter(pk=organizer.pk).update(is_superuser=False)
+    assert "Invite somebody" not in client.get("/organize/people/").text
+    assert client.post("/organize/people/", {**invited, "track": track.pk}).status_code == 403
+    User.objects.filter(pk=organizer.pk).update(is_superuser=True)
+    StaffInvitation.objects.filter(email__in=["one@example.org", "rita@example.org"]).delete()
     open_one = StaffInvitation.objects.get(accepted_at=None)
     client.post(f"/organize/tracks/{track.slug}/invitations/{open_one.pk}/withdraw/")
     assert "was withdrawn" in client.get(f"{SETUP}people/").text
