@@ -329,8 +329,14 @@ def test_the_desk_shows_what_workers_have(client: Client, organizer) -> None:
     Inventory.objects.create(worker="a", references={"vt5": "1" * 64}, test_sets={}, seen_at=now)
     Inventory.objects.create(worker="b", references={"vt5": "2" * 64}, test_sets={}, seen_at=now)
     page = desk(client)
-    assert "<code>vt5</code> (2 workers, with different contents)" in page
-    assert "Test sets on workers: none reported recently." in page
+    assert "<code>vt5</code> on 2 workers, with different contents" in page
+    assert "Test sets: none reported recently." in page
+    Inventory.objects.filter(worker="b").update(seen_at=now - timedelta(minutes=3))
+    assert "<code>vt5</code> on 1 worker, with different contents" in desk(client)
+    Inventory.objects.update(seen_at=now - timedelta(minutes=3))
+    assert "<code>vt5</code> on a worker that reported it less than 10 minutes ago and is gone" in desk(
+        client
+    )
 
 
 def test_a_phase_that_has_ended_can_be_closed_from_the_desk(client: Client) -> None:

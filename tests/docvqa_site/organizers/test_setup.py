@@ -24,6 +24,7 @@ from docvqa_site.challenge.references import WEIGHTS as WEIGHTS_FILE
 from docvqa_site.downloads.models import Download, DownloadKind
 from docvqa_site.evaluation.intake.receiving import receive_report
 from docvqa_site.evaluation.inventories import receive
+from docvqa_site.evaluation.models import Inventory as StoredInventory
 from docvqa_site.evaluation.rehearsal import rehearsal_of
 from docvqa_site.notifications.models import Notification
 from docvqa_site.organizers.track_changes import in_words
@@ -301,6 +302,9 @@ def test_weights_are_chosen_among_what_workers_report(client: Client, organizer:
     page = client.get(f"{SETUP}weights/").text
     assert "vt5-tiny: on 2 workers, contents differ between workers" in page
     assert f"secret: on 1 worker, SHA-256 {TEST_SET[:12]}…" in page
+    # One that is gone isn't counted.
+    StoredInventory.objects.filter(worker="two").update(seen_at=timezone.now() - timedelta(minutes=3))
+    assert "vt5-tiny: on 1 worker, contents differ" in client.get(f"{SETUP}weights/").text
     invented = {"reference": "invented", "test_set": "secret"}
     assert client.post(f"{SETUP}weights/", invented).status_code == 200
 
