@@ -39,6 +39,7 @@ SENTENCES = {
     "index.challenged": "{actor} received the challenge of an index of messages",
     "mail.turned_off": "{actor} turned off a kind of email",
     "mail.turned_on": "{actor} turned on a kind of email",
+    "outage.changed": "{actor} changed an outage: {object}",
     "outage.ended": "{actor} ended an outage: {object}",
     "outage.planned": "{actor} announced an outage: {object}",
     "outage.removed": "{actor} removed an outage",
