@@ -116,6 +116,20 @@ def fill_all(client: Client, track: Track) -> None:
     )
 
 
+@pytest.mark.usefixtures("organizer")
+def test_a_step_that_is_saved_unchanged_leaves_no_entry(client: Client) -> None:
+    track = begin(client)
+    changes = AuditEntry.objects.filter(action="track.changed")
+    fill(client, "texts", summary="Fewer bytes.", description="Be kind.")
+    fill(client, "people", registration="none")
+    assert [entry.details["fields"] for entry in changes] == [["description", "summary"]]
+    counted = {"phases-0-requires_counted": "on", "phases-1-requires_counted": "on", "phases-0-name": "First"}
+    phase = {**PHASE, **counted, "phases-0-id": str(track.phases.get().pk), "phases-0-track": str(track.pk)}
+    for _ in range(2):
+        fill(client, "phases", **phase)
+        assert [entry.details["fields"] for entry in changes.all()].count(["phases"]) == 1
+
+
 def begin_test(client: Client, ranking: str = FEWEST_BYTES.key) -> Track:
     """A draft with every step saved, whose test has begun."""
     track = begin(client, ranking)

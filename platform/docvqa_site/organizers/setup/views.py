@@ -254,7 +254,8 @@ def _next(request: HttpRequest, track: Track, name: str) -> HttpResponseBase:
 
 def _save(request: UserRequest, track: Track, form: "ModelForm[Track]") -> None:
     form.save()
-    record(request.user, "track.changed", track, fields=sorted(form.changed_data))
+    if form.has_changed():
+        record(request.user, "track.changed", track, fields=sorted(form.changed_data))
 
 
 def _form_step(
@@ -305,7 +306,8 @@ def _phases(request: UserRequest, track: Track) -> HttpResponseBase:
     formset = forms.PhaseForms(request.POST or None, instance=Track.with_drafts.get(pk=track.pk))
     if request.method == "POST" and formset.is_valid():
         formset.save()
-        record(request.user, "track.changed", track, fields=["phases"])
+        if formset.has_changed():
+            record(request.user, "track.changed", track, fields=["phases"])
         return _next(request, track, "phases")
     return _page(request, track, "phases.html", "phases", formset=formset, adds="another" in request.GET)
 
