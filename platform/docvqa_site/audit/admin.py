@@ -1,6 +1,6 @@
 """The audit trail in the administration, and the base classes of read-only and of audited admins."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from django.apps import apps
@@ -92,8 +92,11 @@ def values_in_full(values: Mapping[str, Any]) -> SafeString:
     return render_to_string("audit/values.html", {"values": in_full(values)})
 
 
-def in_full_of(field: str) -> Callable[[Any], SafeString | None]:
-    """Return what shows a field of JSON as `values_in_full`, for an admin's read-only fields."""
+def in_full_of(field: str) -> Any:
+    """Return a function that shows a field of JSON as `values_in_full`, for an admin's read-only fields.
+
+    Any: Django's stubs expect their names.
+    """
 
     @admin.display(description=field, empty_value="–")
     def shown(obj: Any) -> SafeString | None:
@@ -139,7 +142,7 @@ class InWords(admin.AllValuesFieldListFilter):
     """The values that are there, in the words of the site's pages."""
 
     @override
-    def choices(self, changelist: ChangeList) -> Iterator[dict[str, Any]]:
+    def choices(self, changelist: ChangeList) -> Iterator[Any]:
         for choice in super().choices(changelist):
             yield {**choice, "display": self.in_words(str(choice["display"]))}
 
