@@ -113,6 +113,8 @@ def evaluate(request: UserRequest, run_id: UUID) -> HttpResponseBase:
 def disqualify_run(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     """Take the run's rank for a public reason."""
     found, form = _judged_run(request.user, run_id), DisqualificationForm(request.POST)
+    if found.disqualified_because:
+        return _back(request, run_id, "The run is already disqualified.", messages.WARNING)
     if not form.is_valid():
         return _page(request, found, form, status=422)
     disqualify(found, form.cleaned_data["reason"], request.user)
