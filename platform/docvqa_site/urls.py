@@ -14,7 +14,6 @@ from docvqa_site.teams import urls as teams
 
 # Organizers log in where everyone does: with a verified address, and with attempts limited.
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
-admin.site.site_header = "PFL-DocVQA administration"
 admin.site.site_title = "PFL-DocVQA"
 
 # The page of a submission has the progress of its evaluation and its ranks, so the pages share one namespace.

@@ -138,6 +138,7 @@ def arguments_of(world: World, people: dict[str, User]) -> dict[str, object]:
         "public_key": TeamKey.objects.get(team=team).public_key,
         "secret": world.ids["secret"],
         "terms_id": world.ids["terms"],
+        "outage_id": world.ids["outage"],
         "phase_id": world.ids["phase"],
         "user_id": people["organizer"].pk,
         "registration_id": TeamRegistration.objects.get().pk,

@@ -1,9 +1,9 @@
 """The audit trail in the administration, and the base classes of read-only and of audited admins."""
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
+from django.apps import apps
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import ChangeList
@@ -18,7 +18,7 @@ from typing_extensions import override
 
 from docvqa_site.audit.hiding import hidden_from
 from docvqa_site.audit.models import AuditEntry, entries_for, personal, record
-from docvqa_site.audit.sentences import described, titled
+from docvqa_site.audit.sentences import described, in_full, titled
 
 # On the page of an object's history.
 MOST_SHOWN = 200
@@ -87,6 +87,28 @@ class ReadOnlyInline(ReadOnly, admin.TabularInline[ModelT, ParentT]):
     can_delete = False
 
 
+def values_in_full(values: Mapping[str, Any]) -> SafeString:
+    """Return values of JSON as a list of terms, without cutting any."""
+    return render_to_string("audit/values.html", {"values": in_full(values)})
+
+
+def in_full_of(field: str) -> Any:
+    """Return a function that shows a field of JSON as `values_in_full`, for an admin's read-only fields.
+
+    Any: Django's stubs expect their names.
+    """
+
+    @admin.display(description=field, empty_value="–")
+    def shown(obj: Any) -> SafeString | None:
+        value = getattr(obj, field)
+        if not value:
+            return None
+        return values_in_full(value if isinstance(value, dict) else {field: value})
+
+    shown.__name__ = field
+    return shown
+
+
 class ByFilter(admin.SimpleListFilter):
     """Who acted: most entries are the site's own, about the steps of evaluations."""
 
@@ -116,12 +138,39 @@ class ByFilter(admin.SimpleListFilter):
         return queryset
 
 
+class InWords(admin.AllValuesFieldListFilter):
+    """The values that are there, in the words of the site's pages."""
+
+    @override
+    def choices(self, changelist: ChangeList) -> Iterator[Any]:
+        for choice in super().choices(changelist):
+            yield {**choice, "display": self.in_words(str(choice["display"]))}
+
+    def in_words(self, value: str) -> str:
+        """Return an action such as "submission: proof revised"."""
+        return value.replace(".", ": ").replace("_", " ")
+
+
+class TypeInWords(InWords):
+    """The types of objects by their names."""
+
+    @override
+    def in_words(self, value: str) -> str:
+        # With the number of entries, the value is followed by it.
+        label, *number = value.split(" ", 1)
+        try:
+            named = str(apps.get_model(label)._meta.verbose_name)
+        except (LookupError, ValueError):
+            named = label
+        return " ".join([named, *number])
+
+
 @admin.register(AuditEntry)
 class AuditEntryAdmin(ReadOnlyAdmin[AuditEntry]):
     """The audit trail, newest entry first."""
 
     list_display = ["at", "sentence", "changes"]
-    list_filter = [ByFilter, "action", "object_type", "at"]
+    list_filter = [ByFilter, ("action", InWords), ("object_type", TypeInWords), "at"]
     list_select_related = ["actor"]
     search_fields = ["action", "object_type", "object_id", "actor__email", "actor__name"]
     fields = ("at", "sentence", "changes", "actor", "action", "object_type", "object_id", "readable")
@@ -176,8 +225,8 @@ class AuditEntryAdmin(ReadOnlyAdmin[AuditEntry]):
         return render_to_string("audit/changes.html", {"changes": entry.described.changes})
 
     @admin.display(description="details")
-    def readable(self, entry: AuditEntry) -> str:
-        return json.dumps(entry.readable, indent=2, ensure_ascii=False)
+    def readable(self, entry: AuditEntry) -> SafeString:
+        return values_in_full(entry.readable)
 
 
 def _hidden(request: Any) -> Q:

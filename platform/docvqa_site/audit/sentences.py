@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from difflib import unified_diff
 from typing import Any
 
 from django.apps import apps
@@ -39,6 +40,7 @@ SENTENCES = {
     "index.challenged": "{actor} received the challenge of an index of messages",
     "mail.turned_off": "{actor} turned off a kind of email",
     "mail.turned_on": "{actor} turned on a kind of email",
+    "outage.changed": "{actor} changed an outage: {object}",
     "outage.ended": "{actor} ended an outage: {object}",
     "outage.planned": "{actor} announced an outage: {object}",
     "outage.removed": "{actor} removed an outage",
@@ -229,6 +231,31 @@ def _from_difference(old: object, new: object) -> tuple[object, object]:
     return (f"…{old[start:]}", f"…{new[start:]}") if start > 0 else (old, new)
 
 
+def in_full(details: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    """Yield each value under its name, none of them cut; of texts of several lines that changed, the difference."""
+    for name, value in details.items():
+        words = name.replace("_", " ")
+        if name == "changes" and isinstance(value, dict):
+            yield from ((field.replace("_", " "), _difference(*pair)) for field, pair in value.items())
+        elif isinstance(value, dict):
+            yield from ((f"{words}: {inner}", text) for inner, text in in_full(value))
+        elif isinstance(value, list) and any(isinstance(one, dict) for one in value):
+            for number, one in enumerate(value, 1):
+                inside = one if isinstance(one, dict) else {"value": one}
+                yield from ((f"{words} {number}: {inner}", text) for inner, text in in_full(inside))
+        else:
+            yield words, _text(value, whole=True)
+
+
+def _difference(old: object, new: object) -> str:
+    """Return the lines of a text that were removed and added; of other values, both."""
+    if not (isinstance(old, str) and isinstance(new, str) and "\n" in old + new):
+        return f"{_text(old, whole=True)} → {_text(new, whole=True)}"
+    lines = unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=1)
+    # Without the names of the files.
+    return "\n".join(list(lines)[2:]) or "only ends of lines differ"
+
+
 def _flat(details: Mapping[str, Any]) -> Iterable[tuple[str, object]]:
     """Yield each value with the name of its field."""
     for name, value in details.items():
@@ -340,16 +367,19 @@ def _link(one: Model, request: HttpRequest) -> SafeString:
     )
 
 
-def _text(value: object) -> str:
+def _text(value: object, *, whole: bool = False) -> str:
+    """Return a value for readers, cut unless the `whole` is wanted."""
     if value in (None, "", [], {}):
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
-        value = ", ".join(_text(one) for one in value)
+        value = ", ".join(_text(one, whole=whole) for one in value)
     if isinstance(value, dict):
-        value = "; ".join(f"{name}: {_text(one)}" for name, one in value.items())
+        value = "; ".join(f"{name}: {_text(one, whole=whole)}" for name, one in value.items())
     if ISO_TIME.fullmatch(text := str(value)):
-        return f"{datetime.fromisoformat(text).astimezone(UTC):%b %-d, %Y, %H:%M UTC}"
+        return f"{datetime.fromisoformat(text).astimezone(UTC):%b %-d, %Y, %H:%M:%S UTC}"
+    if whole:
+        return text
     text = LONG_HEX.sub(r"\1…", text)
     return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}…"

@@ -10,10 +10,10 @@ from uuid import UUID
 
 from django.urls import resolve
 
-from docvqa_site.audit.models import AuditEntry
 from docvqa_site.boards.models import FinalResults, newest_results
 from docvqa_site.evaluation.display.results import shortfall
 from docvqa_site.reviews.selectors import verdict_on
+from docvqa_site.submissions.lifted import Lifting, lifted_since
 from docvqa_site.submissions.models import Run, SubmissionState
 from docvqa_site.ui.budgets import at_budget, plain
 
@@ -46,26 +46,23 @@ def corrections(published: Iterable[FinalResults]) -> list[Correction]:
         return []
     phases: dict[int | None, FinalResults] = {results.phase_id: results for results in shown}
     methods = {submission for ranks in shown.values() for submission, _ in ranks}
-    lifted = AuditEntry.objects.filter(
-        action="run.requalified",
-        object_type="submissions.run",
-        at__gt=min(results.made_at for results in shown),
-    )
-    since = {UUID(run): at for run, at in lifted.order_by("at").values_list("object_id", "at")}
+    lifted = lifted_since(min(results.made_at for results in shown))
     runs = Run.objects.filter(scored_at__isnull=False, submission__phase__in=phases)
-    runs = runs.filter(submission__in=methods) | runs.filter(pk__in=since)
+    runs = runs.filter(submission__in=methods) | runs.filter(pk__in=lifted)
     found = runs.select_related("submission__track", "submission__phase", "submission__team")
     made = []
     for run in found.prefetch_related("submission__reviews"):
         results = phases[run.submission.phase_id]
         rank = shown[results].get((run.submission_id, _board(run)))
-        lifted_at = since.get(run.pk)
-        if because := _contradiction(run, rank, was_lifted=bool(lifted_at and lifted_at > results.made_at)):
+        lifting = lifted.get(run.pk)
+        if lifting and lifting.at <= results.made_at:
+            lifting = None
+        if because := _contradiction(run, rank, lifting):
             made.append(Correction(results, run, rank, because))
     return made
 
 
-def _contradiction(run: Run, rank: int | None, *, was_lifted: bool) -> str:
+def _contradiction(run: Run, rank: int | None, lifting: Lifting | None) -> str:
     """Return what contradicts that the run has this published rank, or none; empty if nothing does."""
     submission = run.submission
     rejected = verdict_on(submission).rejection
@@ -73,7 +70,9 @@ def _contradiction(run: Run, rank: int | None, *, was_lifted: bool) -> str:
     if rank:
         return reason.sentence if reason and (reason.is_invalid or rejected) else ""
     is_public = submission.state == SubmissionState.SUBMITTED and not submission.is_unpublished
-    return "it is no longer disqualified" if was_lifted and is_public and reason is None else ""
+    if lifting is None or not is_public or reason is not None:
+        return ""
+    return ": ".join(filter(None, ["it is no longer disqualified", lifting.reason]))
 
 
 def _ranks(results: FinalResults) -> dict[tuple[UUID, str], int]:

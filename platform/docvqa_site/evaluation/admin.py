@@ -18,7 +18,7 @@ from django.utils.safestring import SafeString
 from typing_extensions import override
 
 from docvqa_site.accounts.selectors import organizer_of
-from docvqa_site.audit.admin import AuditedAdmin, ReadOnly, ReadOnlyAdmin, ReadOnlyInline
+from docvqa_site.audit.admin import AuditedAdmin, ReadOnly, ReadOnlyAdmin, ReadOnlyInline, in_full_of
 from docvqa_site.audit.mass_actions import mass_action
 from docvqa_site.audit.transitions import IllegalTransitionError
 from docvqa_site.evaluation.forms import FailedSinceForm
@@ -50,8 +50,8 @@ class StepReportInline(ReadOnly, admin.StackedInline[StepReport, Evaluation]):
     """The reports of an evaluation, with what only organizers see."""
 
     model = StepReport
-    exclude = ("detail",)
-    readonly_fields = ("detail_table",)
+    exclude = ("problems", "result", "detail", "provenance")
+    readonly_fields = (in_full_of("problems"), in_full_of("result"), "detail_table", in_full_of("provenance"))
     extra = 0
     can_delete = False
 
@@ -228,6 +228,8 @@ class ExaminationAdmin(PrivateAdmin[Examination]):
     list_select_related = ("run__submission", "by")
     search_fields = ("run__submission__title", "run__submission__team__name")
     date_hierarchy = "requested_at"
+    exclude = ("report",)
+    readonly_fields = (in_full_of("report"),)
 
 
 @admin.register(TestSet)

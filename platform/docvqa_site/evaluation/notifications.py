@@ -10,8 +10,9 @@ from django.urls import reverse
 
 from docvqa_site.accounts.models import User
 from docvqa_site.challenge.models import Track
+from docvqa_site.challenge.selectors import organizers_of
 from docvqa_site.evaluation.display.results import shortfall
-from docvqa_site.evaluation.models import StepQueue, TestSet
+from docvqa_site.evaluation.models import Examination, StepQueue, TestSet
 from docvqa_site.notifications.kinds import Kind
 from docvqa_site.notifications.sending import notify
 from docvqa_site.submissions.models import Run, RunState, Submission, SubmissionState
@@ -79,6 +80,26 @@ def notify_sick_worker(worker: str, queue: StepQueue, reason: str) -> None:
         f"Steps of many runs fail on the worker {worker} but pass on others. Latest reason:",
         reason,
         f"Please stop this worker: it takes steps from {queue} that others could run. No run loses an attempt.",
+    )
+
+
+def notify_of_waiting_examinations(track: Track, waiting: Sequence[Examination]) -> None:
+    """Notify the organizers of a track that no machine takes these examinations, the oldest first; once for that one.
+
+    The examined runs aren't named, since an organizer may compete in the track.
+    """
+    oldest = waiting[0]
+    notify(
+        organizers_of(track),
+        Kind.OPERATIONS,
+        f"{track}: no machine is running examinations",
+        [
+            f"Examinations waiting in {track}: {len(waiting)}, the oldest since "
+            f"{oldest.requested_at:%Y-%m-%d %H:%M} UTC. Nothing is lost: they begin as soon as a machine for "
+            "examinations is running, which the organizers of all tracks can start.",
+            settings.SITE_URL + reverse("organizers:desk"),
+        ],
+        key=f"examination waits {oldest.pk}",
     )
 
 

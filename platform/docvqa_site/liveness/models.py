@@ -131,6 +131,11 @@ class Outage(models.Model):
         since = self.waited.get(track)
         return max(self.starts_at, datetime.fromisoformat(since)) if since else None
 
+    @property
+    def is_entered(self) -> bool:
+        """Whether organizers entered it, who can change it; what the site noticed, it measured itself."""
+        return self.cause in (Cause.REPORTED, Cause.MAINTENANCE)
+
     def is_going_on(self, now: datetime) -> bool:
         return self.starts_at <= now and (self.ends_at is None or self.ends_at > now)
 

@@ -32,7 +32,8 @@ EXPLANATIONS = {
     "someone accepts your invitation to review or organize.",
     Kind.REVIEWING: "New, revised or overdue proofs, those that need another reviewer, and the final verdicts "
     "on proofs that you decided on; at most one reminder a day.",
-    Kind.OPERATIONS: "Evaluation steps that no worker is running, and failing workers.",
+    Kind.OPERATIONS: "Evaluation steps that no worker is running, examinations that no machine is running, and "
+    "failing workers.",
     Kind.SECURITY: "Changes to your password, email address or login methods; new API tokens; the deletion of your "
     "account.",
 }

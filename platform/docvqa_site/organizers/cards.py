@@ -11,7 +11,7 @@ from django.template.defaultfilters import pluralize
 from django.urls import reverse
 
 from docvqa_site.accounts.groups import ORGANIZERS, REVIEWERS
-from docvqa_site.accounts.models import User
+from docvqa_site.accounts.models import TRACK_ORGANIZERS, User
 from docvqa_site.accounts.selectors import is_reviewer
 from docvqa_site.boards.models import FinalResults
 from docvqa_site.challenge.models import StaffInvitation
@@ -58,6 +58,7 @@ def counted_for(judged: QuerySet[Submission], now: datetime) -> dict[str, QueryS
         "pending invitations": StaffInvitation.objects.filter(accepted_at=None),
         "reviewers": accounts.filter(groups__name=REVIEWERS),
         "organizers": accounts.filter(groups__name=ORGANIZERS),
+        "track organizers": accounts.filter(groups__name=TRACK_ORGANIZERS),
         "superusers": accounts.filter(is_superuser=True),
         "open appeals": private.filter(appealed(), state=SubmissionState.SUBMITTED),
         "news": NewsItem.objects.all(),
@@ -91,9 +92,13 @@ def _people(organizer: User, counts: Mapping[str, int]) -> Iterator[Fact]:
         "submissions.submission",
         f"?state__exact={SubmissionState.DRAFT}",
     )
-    groups = Group.objects.in_bulk([REVIEWERS, ORGANIZERS], field_name="name")
+    groups = Group.objects.in_bulk([REVIEWERS, ORGANIZERS, TRACK_ORGANIZERS], field_name="name")
     # Superusers, and people with permissions of their own, are in no group.
-    for noun, name in (("reviewers", REVIEWERS), ("organizers", ORGANIZERS)):
+    for noun, name in (
+        ("reviewers", REVIEWERS),
+        ("organizers", ORGANIZERS),
+        ("track organizers", TRACK_ORGANIZERS),
+    ):
         of_group = f"?is_active__exact=1&groups__id__exact={groups[name].pk}"
         yield _fact(organizer, f"{counts[noun]} in the {name} group", "accounts.user", of_group)
     may_see = organizer.has_perm("challenge.change_track")

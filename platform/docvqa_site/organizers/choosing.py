@@ -45,9 +45,8 @@ def reject_unmatched(form: forms.BaseForm, values: Mapping[str, Any]) -> None:
 
 
 def _described(holding: Holding) -> str:
-    number = len(holding.workers)
     same = f"SHA-256 {holding.sha256[:12]}…" if holding.sha256 else "contents differ between workers"
-    return f"{holding.name}: on {number} worker{'' if number == 1 else 's'}, {same}"
+    return f"{holding.name}: {holding.where}, {same}"
 
 
 class NumbersInput(forms.TextInput):

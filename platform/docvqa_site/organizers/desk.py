@@ -18,7 +18,7 @@ from docvqa_site.challenge.selectors import organized_tracks, others_tracks
 from docvqa_site.evaluation import clock
 from docvqa_site.evaluation.examining.requests import unattended
 from docvqa_site.evaluation.intake.near_copies import near_copies_of_other_teams
-from docvqa_site.evaluation.inventories import stock
+from docvqa_site.evaluation.inventories import REPORTING, stock
 from docvqa_site.evaluation.models import Evaluation, EvaluationState, TestSet, Worker
 from docvqa_site.evaluation.queue.dispatch import ALIVE
 from docvqa_site.liveness.models import silences
@@ -50,8 +50,6 @@ from evaluator.messages.rankings import COUNTED
 # Flags of older runs have been looked at, or never will be.
 FLAGS_TIME = timedelta(days=30)
 MOST_FLAGGED = 20
-# Workers report every minute what they have.
-REPORTING = timedelta(minutes=2)
 MOST_NEAR_QUOTA = 20
 # The counts of proofs that are neither accepted nor rejected for good, and what each of them is.
 UNDECIDED: dict[str, set[str]] = {

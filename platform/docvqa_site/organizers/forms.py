@@ -185,6 +185,17 @@ class DisqualificationForm(forms.Form):
     confirmed = forms.BooleanField(label="Yes, disqualify the run, publish the reason and email the team")
 
 
+class LiftForm(forms.Form):
+    """Why a run is no longer disqualified, as public as the reason why it was."""
+
+    reason = forms.CharField(
+        max_length=300,
+        help_text="Public: shown on the run's page and with published results, and sent to the team, as the answer to "
+        "its appeal if one is open.",
+    )
+    confirmed = forms.BooleanField(label="Yes, lift the disqualification, and publish the reason")
+
+
 class AnswerForm(forms.Form):
     """The answer to an appeal that isn't granted."""
 

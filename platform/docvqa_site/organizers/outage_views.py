@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import HttpResponseBase
+from django.http import Http404, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 
@@ -21,7 +21,7 @@ MOST_LISTED = 50
 
 @for_organizers("challenge.change_track", methods=FORM)
 def overview(request: UserRequest) -> HttpResponseBase:
-    """Show the outages of each phase with what extending it does; a POST adds maintenance or an outage.
+    """Show the outages of each phase with what extending it does; a POST adds what was previewed.
 
     Outages may concern every track, so organizers of single tracks can't change them.
     """
@@ -29,10 +29,8 @@ def overview(request: UserRequest) -> HttpResponseBase:
     if request.method == "POST" and not changes:
         raise PermissionDenied
     form = OutageForm(request.POST or None)
-    if request.method == "POST" and form.is_valid():
-        outages.add_outage(**form.cleaned_data, actor=request.user)
-        messages.success(request, "The maintenance or outage has been added.")
-        return redirect("organizers:outages")
+    if _is_entered(request, form):
+        return _confirmed(request, form)
     now = timezone.now()
     organized = organized_tracks(request.user).filter(is_draft=False)
     slugs = list(organized.values_list("slug", flat=True))
@@ -50,6 +48,46 @@ def overview(request: UserRequest) -> HttpResponseBase:
         "outages": [(one, one.is_going_on(now), _tracks(one, names)) for one in listed],
     }
     return render(request, "organizers/outages.html", context)
+
+
+@for_organizers("challenge.change_track", methods=FORM, of_every_track=True)
+def edit(request: UserRequest, outage_id: int) -> HttpResponseBase:
+    """Show what an organizer entered; a POST changes it, once the effect was seen."""
+    outage = get_object_or_404(Outage, pk=outage_id)
+    if not outage.is_entered:
+        raise Http404("measured by the site")
+    form = OutageForm(request.POST or None, instance=outage)
+    if _is_entered(request, form):
+        return _confirmed(request, form, Outage.objects.get(pk=outage_id))
+    return render(request, "organizers/outage.html", {"form": form, "outage": outage})
+
+
+def _is_entered(request: UserRequest, form: OutageForm) -> bool:
+    """Return whether the form has an entry that is to be shown or made."""
+    return request.method == "POST" and form.is_valid() and "edit" not in request.POST
+
+
+def _confirmed(request: UserRequest, form: OutageForm, outage: Outage | None = None) -> HttpResponseBase:
+    """Show what is entered as an outage, or in place of this one, with its effect; or make it once that was seen."""
+    entry, now = outages.Entry(**form.cleaned_data), timezone.now()
+    if request.POST.get("seen") != entry.digest(now):
+        names = dict(Track.objects.values_list("slug", "name"))
+        context = {
+            "form": form,
+            "outage": outage,
+            "entry": entry,
+            "seen": entry.digest(now),
+            "is_over": entry.is_over(now),
+            "track": names.get(entry.track),
+        }
+        return render(request, "organizers/outage.html", context)
+    if outage:
+        outages.change_outage(outage, entry, actor=request.user)
+    else:
+        outages.add_outage(entry, actor=request.user)
+    done = "changed" if outage else "added"
+    messages.success(request, f"The maintenance or outage has been {done}.")
+    return redirect("organizers:outages")
 
 
 def _tracks(outage: Outage, names: Mapping[str, str]) -> str:

@@ -1,7 +1,7 @@
 """Outages in the time of a track's phases, making up for them, and planned maintenance."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 
@@ -190,17 +190,77 @@ def extend(phase: Phase, seen: str, *, actor: User) -> bool:
     return True
 
 
+@dataclass(frozen=True)
+class Entry:
+    """What an organizer enters: an outage that is over, or maintenance, of a track or, without one, of all."""
+
+    starts_at: datetime
+    ends_at: datetime
+    track: str
+    text: str
+
+    def is_over(self, now: datetime) -> bool:
+        return self.ends_at <= now
+
+    def digest(self, now: datetime) -> str:
+        """What a confirmation must carry: all but this is in what it repeats."""
+        return "over" if self.is_over(now) else "coming"
+
+    @property
+    def notice(self) -> str:
+        """The line at the top of every page until the maintenance is over."""
+        return f"Planned maintenance from {in_words(self.starts_at)} to {in_words(self.ends_at)}. {self.text}".strip()
+
+    @property
+    def length(self) -> str:
+        return in_hours((self.ends_at - self.starts_at).total_seconds())
+
+
 @transaction.atomic
-def add_outage(starts_at: datetime, ends_at: datetime, track: str, text: str, *, actor: User) -> None:
-    """Store what an organizer enters: an outage that is over, or maintenance, with a notice on all pages."""
-    now = timezone.now()
-    is_over = ends_at <= now
+def add_outage(entry: Entry, *, actor: User) -> None:
+    """Store what an organizer entered; maintenance with a notice on all pages."""
+    is_over = entry.is_over(timezone.now())
     cause = Cause.REPORTED if is_over else Cause.MAINTENANCE
-    outage = Outage.objects.create(cause=cause, starts_at=starts_at, ends_at=ends_at, track=track, text=text)
-    if not is_over:
-        notice = f"Planned maintenance from {in_words(starts_at)} to {in_words(ends_at)}. {text}".strip()
-        Notice.objects.create(outage=outage, text=notice, shown_from=now, shown_until=ends_at)
+    outage = Outage.objects.create(cause=cause, **asdict(entry))
+    _show_notice(outage, entry)
     _record(actor, "reported" if is_over else "planned", outage)
+
+
+@transaction.atomic
+def change_outage(outage: Outage, entry: Entry, *, actor: User) -> None:
+    """Change what an organizer entered, with its notice. What was announced stays maintenance once it is over."""
+    current = Outage.objects.select_for_update().get(pk=outage.pk)
+    new = asdict(entry)
+    changes = {
+        name: [getattr(current, name), value]
+        for name, value in new.items()
+        if getattr(current, name) != value
+    }
+    if not changes:
+        return
+    if not entry.is_over(timezone.now()):
+        current.cause = Cause.MAINTENANCE
+    for name, value in new.items():
+        setattr(current, name, value)
+    current.save()
+    _show_notice(current, entry)
+    _record(actor, "changed", current, changes={name: [*map(_plain, pair)] for name, pair in changes.items()})
+
+
+def _show_notice(outage: Outage, entry: Entry) -> None:
+    """Show the notice of an outage that isn't over, and no longer that of one that is."""
+    now = timezone.now()
+    if entry.is_over(now):
+        Notice.objects.filter(outage=outage, shown_until__gt=now).update(shown_until=now)
+        return
+    shown = {"text": entry.notice, "shown_until": entry.ends_at}
+    Notice.objects.update_or_create(
+        outage=outage, defaults=shown, create_defaults={**shown, "shown_from": now}
+    )
+
+
+def _plain(value: object) -> object:
+    return value.isoformat() if isinstance(value, datetime) else value
 
 
 @transaction.atomic
@@ -221,7 +281,7 @@ def withdraw(outage: Outage, *, actor: User) -> bool:
     return True
 
 
-def _record(actor: User, verb: str, outage: Outage) -> None:
+def _record(actor: User, verb: str, outage: Outage, **details: object) -> None:
     """Record what was done with an outage, with its times: it may be changed or removed later."""
     record(
         actor,
@@ -231,6 +291,7 @@ def _record(actor: User, verb: str, outage: Outage) -> None:
         starts_at=outage.starts_at.isoformat(),
         ends_at=outage.ends_at.isoformat() if outage.ends_at else None,
         **({"track": outage.track} if outage.track else {"tracks": "all"}),
+        **details,
     )
 
 
@@ -261,7 +322,11 @@ def _limited(phases: Iterable[Phase]) -> dict[str, datetime]:
 
 
 def _published(phases: Iterable[Phase]) -> dict[str, datetime]:
-    """Return when the tracks of these phases were published, as far as they were set up in the browser."""
+    """Return when the tracks of these phases were published, in the browser or by the command that added them."""
     tracks = {str(phase.track_id) for phase in phases}
-    entries = AuditEntry.objects.filter(action="track.published", object_id__in=tracks)
-    return dict(entries.values_list("object_id", "at"))
+    entries = AuditEntry.objects.filter(
+        action__in=["track.added", "track.published"],
+        object_type=Track._meta.label_lower,
+        object_id__in=tracks,
+    )
+    return dict(entries.order_by("at").values_list("object_id", "at"))

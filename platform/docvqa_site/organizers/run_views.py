@@ -30,7 +30,7 @@ from docvqa_site.evaluation.intake.near_copies import near_copies_of
 from docvqa_site.evaluation.models import ExaminationState
 from docvqa_site.evaluation.services import evaluate_again
 from docvqa_site.organizers.access import POST, for_organizers
-from docvqa_site.organizers.forms import AnswerForm, DisqualificationForm, ExaminationForm
+from docvqa_site.organizers.forms import AnswerForm, DisqualificationForm, ExaminationForm, LiftForm
 from docvqa_site.reviews import run_appeals
 from docvqa_site.reviews.admin import STATES
 from docvqa_site.reviews.selectors import judgeable_submissions, verdict_of_counts
@@ -90,7 +90,8 @@ def runs(request: UserRequest) -> HttpResponseBase:
 
 @for_organizers("submissions.view_submission")
 def run(request: UserRequest, run_id: UUID) -> HttpResponseBase:
-    return _page(request, _judged_run(request.user, run_id), DisqualificationForm())
+    found = _judged_run(request.user, run_id)
+    return _page(request, found, LiftForm() if found.disqualified_because else DisqualificationForm())
 
 
 @for_organizers("evaluation.change_evaluation", methods=POST)
@@ -112,6 +113,8 @@ def evaluate(request: UserRequest, run_id: UUID) -> HttpResponseBase:
 def disqualify_run(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     """Take the run's rank for a public reason."""
     found, form = _judged_run(request.user, run_id), DisqualificationForm(request.POST)
+    if found.disqualified_because:
+        return _back(request, run_id, "The run is already disqualified.", messages.WARNING)
     if not form.is_valid():
         return _page(request, found, form, status=422)
     disqualify(found, form.cleaned_data["reason"], request.user)
@@ -120,12 +123,14 @@ def disqualify_run(request: UserRequest, run_id: UUID) -> HttpResponseBase:
 
 @for_organizers("submissions.change_submission", methods=POST)
 def requalify_run(request: UserRequest, run_id: UUID) -> HttpResponseBase:
-    """Give the run its rank back."""
-    found = _judged_run(request.user, run_id)
-    if request.POST.get("confirmed") != "yes":
-        return _back(request, run_id, UNCONFIRMED, messages.WARNING)
-    run_appeals.lift(found, actor=request.user, reason=request.POST.get("reason", "").strip()[:300])
-    return _back(request, run_id, "The run is no longer disqualified.")
+    """Give the run its rank back, for a public reason."""
+    found, form = _judged_run(request.user, run_id), LiftForm(request.POST)
+    if not found.disqualified_because:
+        return _back(request, run_id, "The run isn't disqualified.", messages.WARNING)
+    if not form.is_valid():
+        return _page(request, found, form, status=422)
+    run_appeals.lift(found, actor=request.user, reason=form.cleaned_data["reason"])
+    return _back(request, run_id, "The run is no longer disqualified. The reason is public.")
 
 
 @for_organizers("submissions.change_submission", methods=POST)
@@ -246,7 +251,7 @@ def _back(request: UserRequest, run_id: UUID, text: str, level: int = messages.S
 
 
 def _page(
-    request: UserRequest, found: Run, form: DisqualificationForm, status: int = 200
+    request: UserRequest, found: Run, form: DisqualificationForm | LiftForm, status: int = 200
 ) -> HttpResponseBase:
     submission, judged = found.submission, judgeable_submissions(request.user)
     about = Q(object_type="submissions.run", object_id=str(found.pk))

@@ -4,6 +4,7 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
+from django.template.defaultfilters import pluralize
 from django.utils import timezone
 
 from docvqa_site.accounts.models import User
@@ -52,7 +53,8 @@ def grant(request: UserRequest, team_id: int) -> HttpResponseBase:
     if not form.is_valid():
         return _page(request, found, form, status=422)
     given = grant_submissions(found, **form.cleaned_data, actor=request.user)
-    messages.success(request, f"{found} has {given.count} more in {given.track}. Its members are notified.")
+    more = f"{given.count} more submission{pluralize(given.count)}"
+    messages.success(request, f"{found} has {more} in {given.track}. Its members are notified.")
     return redirect("organizers:team", found.pk)
 
 

@@ -56,6 +56,7 @@ urlpatterns = [
     path("tracks/<slug:slug>/phases/<int:phase_id>/close/", closing_views.close, name="close_phase"),
     path("tracks/<slug:slug>/phases/<int:phase_id>/extend/", outage_views.extend, name="extend"),
     path("outages/", outage_views.overview, name="outages"),
+    path("outages/<int:outage_id>/edit/", outage_views.edit, name="edit_outage"),
     path("outages/<int:outage_id>/withdraw/", outage_views.withdraw, name="withdraw_outage"),
     path("test-sets/<str:name>/", part_views.test_set, name="test_set"),
     path("runs/", run_views.runs, name="runs"),

@@ -158,5 +158,5 @@ def _deadlines(team: Team, now: datetime) -> Iterator[Need]:
     for track in entered:
         phase = track.phase_at(now)
         if phase and phase.ends_at and phase.ends_at <= now + CLOSES_WITHIN:
-            end = date_format(phase.ends_at, "DATETIME_FORMAT")
+            end = f"{phase.ends_at:%b %-d, %Y, %H:%M} UTC"
             yield Need(f"{track}: the phase “{phase}” closes on {end}.", track.get_absolute_url())

@@ -13,6 +13,7 @@ from docvqa_site.evaluation.views import status_context
 from docvqa_site.pages.citing import bibtex, cited_people
 from docvqa_site.pages.evidence import public_files
 from docvqa_site.reviews.selectors import may_organize
+from docvqa_site.submissions.lifted import lifting_of
 from docvqa_site.submissions.models import RunToken, Submission
 from docvqa_site.submissions.views import shown_submission
 from docvqa_site.teams.models import fingerprint
@@ -37,6 +38,7 @@ def run(request: HttpRequest, submission_id: UUID, run_id: UUID) -> HttpResponse
         "submission": submission,
         "run": shown.run,
         "results": shown.run.results,
+        "lifting": lifting_of(shown.run),
         "status": shown,
         "others": [one.run for one in with_evidence],
         "is_insider": status["is_insider"],

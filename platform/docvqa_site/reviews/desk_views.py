@@ -210,6 +210,8 @@ def assignment(request: UserRequest, submission_id: UUID) -> HttpResponse:
         "assigned": changes,
         "changing": changing,
         "is_settled": is_settled(submission),
+        "required": (required := submission.track.required_reviews),
+        "unassigned": max(required - len(changes), 0),
         "eligible": eligible,
         "invites": request.user.has_perm("challenge.change_track")
         and not request.user.organizes_single_tracks,

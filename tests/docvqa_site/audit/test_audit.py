@@ -59,7 +59,31 @@ def test_organizers_search_and_filter_the_trail(client: Client) -> None:
     url = reverse("admin:audit_auditentry_changelist")
     assert "1 audit entry" in client.get(url, {"q": "ada@example.org"}).content.decode()
     assert "1 audit entry" in client.get(url, {"action": "run.scored"}).content.decode()
-    assert "2 audit entries" in client.get(url).content.decode()
+    page = client.get(url).content.decode()
+    assert "2 audit entries" in page
+    for words in (">team: created</a>", ">run: scored</a>", ">team</a>", f"{entry.at:%H:%M:%S} UTC"):
+        assert words in page
+    assert ">team.created" not in page
+    assert ">teams.team" not in page
+    assert '<a href="/"><img src="/static/ui/logo.svg" alt="" width="32" height="32"> PFL-DocVQA</a>' in page
+
+
+@pytest.mark.usefixtures("organizer")
+def test_an_entry_shows_its_values_in_full_and_of_long_texts_what_changed(client: Client) -> None:
+    changed = {"description": ["Same.\n\n" + "a" * 300, "Same.\n\n" + "b" * 300], "paused": [False, True]}
+    entry = record(
+        None, "track.changed", make_track(), changes=changed, sha256="ab" * 32, at={"step": [1, 2]}
+    )
+    page = client.get(reverse("admin:audit_auditentry_change", args=[entry.pk])).text
+    values = page[page.index('<dl class="values">') :]
+    for text in (
+        f"\n-{'a' * 300}\n+{'b' * 300}</dd>",
+        "no → yes",
+        "ab" * 32,
+        "<dt>at: step</dt><dd>1, 2</dd>",
+    ):
+        assert text in values
+    assert "&quot;" not in values
 
 
 def test_what_people_did_is_found_apart_from_what_the_site_did(client: Client) -> None:
@@ -113,7 +137,7 @@ def test_entries_are_sentences_with_names_links_and_values_before_and_after(clie
     assert re.search(r'The site scored run <a href="/organize/runs/[0-9a-f-]+/">Sparse</a>', page)
     assert "The site scored run Sparse state: running → scored" in text
     assert re.search(r"The site scored run [0-9a-f]{8}… \(removed", text)
-    assert "ends at: Nov 29, 2026, 18:20 UTC" in text
+    assert "ends at: Nov 29, 2026, 18:20:00 UTC" in text
     assert "Ada deleted newsitem news item 77" in text
     history = client.get(reverse("admin:teams_team_history", args=[team.pk])).text
     assert f"invited a person to team {whom}Engines</a>" in history

@@ -28,7 +28,7 @@ OVERHANG = """() => { const list = document.getElementById("result_list").parent
     [
         ("submissions/submission", {"title": (170, 400), "of_team": (110, 200), "submitted_at": (170, 200)}),
         ("evaluation/evaluation", {"run": (170, 400), "created_at": (170, 200)}),
-        ("audit/auditentry", {"at": (170, 200), "sentence": (200, 400), "changes": (170, 400)}),
+        ("audit/auditentry", {"at": (170, 210), "sentence": (200, 400), "changes": (170, 400)}),
         ("reviews/proof", {"title": (170, 400), "team": (110, 300), "decided": (100, 200)}),
         ("reviews/proofreview", {"submission": (170, 400)}),
     ],

@@ -63,6 +63,9 @@ def test_organizers_read_the_trace_of_the_operator(client, rejected):
     client.force_login(staff("view_submission", "view_evaluation", "view_stepreport"))
     page = client.get(reverse("admin:evaluation_evaluation_change", args=[rejected.pk]))
     assert "Traceback: disk" in page.text
+    # No JSON.
+    assert '<dl class="values">' in page.text
+    assert not re.search(r'class="readonly">\s*[\[{]&quot;', page.text)
 
 
 def test_organizers_read_what_a_score_is_made_of(client, scored):

@@ -341,7 +341,7 @@ def test_a_later_decision_on_a_published_rank_asks_for_a_correction(client: Clie
     assert "valid any more" not in client.get("/results/autumn-2/").text
 
     client.post(f"{run}requalify/", {"reason": "It was another file.", "confirmed": "yes"})
-    place = "Small, published without a rank: it is no longer disqualified"
+    place = "Small, published without a rank: it is no longer disqualified: It was another file."
     assert place in client.get("/organize/").text
     assert place in client.get("/results/autumn-2/").text
     assert "This run has no rank in what is published as" in client.get(run).text

@@ -293,6 +293,7 @@ class TestTeamsNearTheirQuota:
 def test_the_desk_counts_people_proofs_and_content_and_leads_to_them(client: Client) -> None:
     make_user(is_staff=True, is_superuser=True)
     services.make_reviewer(make_user(is_staff=True))
+    services.make_track_organizer(make_user())
     client.force_login(make_organizer("organize", "view_user", "change_newsitem"))
     track = make_track(BEST_ANLS_AT_BUDGET, budgets=[4])
     make_run(make_submission(track=track, state=SubmissionState.SUBMITTED), state=RunState.SCORED, budget=4.0)
@@ -301,11 +302,12 @@ def test_the_desk_counts_people_proofs_and_content_and_leads_to_them(client: Cli
     make_submission(track=make_track(is_draft=True))
     page = desk(client)
     assert "Audit trail" not in page
-    assert '<a href="/admin/accounts/user/">6 accounts, 6 new this week</a>' in page
+    assert '<a href="/admin/accounts/user/">7 accounts, 7 new this week</a>' in page
     assert "<li>2 teams, 2 new this week</li>" in page
     group = Group.objects.get(name="Reviewers")
     assert f'?is_active__exact=1&amp;groups__id__exact={group.pk}">1 in the Reviewers group</a>' in page
     assert ">0 in the Organizers group</a>" in page
+    assert ">1 in the Track organizers group</a>" in page
     assert (
         '?is_active__exact=1&amp;is_superuser__exact=1">1 superuser, who can also review and organize</a>'
         in page
@@ -327,8 +329,14 @@ def test_the_desk_shows_what_workers_have(client: Client, organizer) -> None:
     Inventory.objects.create(worker="a", references={"vt5": "1" * 64}, test_sets={}, seen_at=now)
     Inventory.objects.create(worker="b", references={"vt5": "2" * 64}, test_sets={}, seen_at=now)
     page = desk(client)
-    assert "<code>vt5</code> (2 workers, with different contents)" in page
-    assert "Test sets on workers: none reported recently." in page
+    assert "<code>vt5</code> on 2 workers, with different contents" in page
+    assert "Test sets: none reported recently." in page
+    Inventory.objects.filter(worker="b").update(seen_at=now - timedelta(minutes=3))
+    assert "<code>vt5</code> on 1 worker, with different contents" in desk(client)
+    Inventory.objects.update(seen_at=now - timedelta(minutes=3))
+    assert "<code>vt5</code> on a worker that reported it less than 10 minutes ago and is gone" in desk(
+        client
+    )
 
 
 def test_a_phase_that_has_ended_can_be_closed_from_the_desk(client: Client) -> None:

@@ -66,10 +66,11 @@ def test_what_several_outages_have_in_common_counts_once_and_only_within_the_pha
     assert total([]) == timedelta()
 
 
+@pytest.mark.parametrize("action", ["track.published", "track.added"])
 @pytest.mark.parametrize("starts_at", [None, timezone.now() - 48 * HOUR])
-def test_a_track_loses_no_time_before_it_is_published(phase, organizer, starts_at) -> None:
+def test_a_track_loses_no_time_before_it_is_published(phase, organizer, starts_at, action) -> None:
     Phase.objects.filter(pk=phase.pk).update(starts_at=starts_at)
-    now = record(organizer, "track.published", phase.track).at
+    now = record(organizer, action, phase.track).at
     add_outage(now - 3 * HOUR, HOUR)
     assert downtime_of(phase, now).total == timedelta()
     add_outage(now - HOUR, 2 * HOUR)
@@ -226,8 +227,14 @@ def test_an_ended_phase_opens_again_for_the_time_that_was_lost(client: Client, o
 def test_maintenance_has_a_banner_until_it_is_over_and_counts_then(client: Client, organizer, phase) -> None:
     now = timezone.now()
     times = {"starts_at": f"{now + HOUR:%Y-%m-%dT%H:%M}", "ends_at": f"{now + 2 * HOUR:%Y-%m-%dT%H:%M}"}
-    client.post(PAGE, {**times, "track": "", "text": "New <disks>."})
+    entered = {**times, "track": "", "text": "New <disks>."}
     banner = "Planned maintenance from"
+    page = client.post(PAGE, entered).text
+    assert "Every page shows this notice" in page
+    assert banner in page
+    assert not Outage.objects.exists()
+    assert 'value="New &lt;disks&gt;."' in client.post(PAGE, {**entered, "seen": "coming", "edit": "1"}).text
+    client.post(PAGE, {**entered, "seen": "coming"})
     assert banner in Client().get("/tracks/").text
     assert "New &lt;disks&gt;." in Client().get("/tracks/").text
     outage = Outage.objects.get()
@@ -242,9 +249,44 @@ def test_maintenance_has_a_banner_until_it_is_over_and_counts_then(client: Clien
     assert not Outage.objects.exists()
 
 
+def test_what_was_entered_is_changed_with_its_banner(client: Client, organizer, phase) -> None:
+    now = timezone.now().replace(microsecond=0)
+    entered = {"starts_at": f"{now + HOUR:%Y-%m-%dT%H:%M}", "ends_at": f"{now + 2 * HOUR:%Y-%m-%dT%H:%M}"}
+    client.post(PAGE, {**entered, "track": "track", "text": "New disks.", "seen": "coming"})
+    outage = Outage.objects.get()
+    edit = f"{PAGE}{outage.pk}/edit/"
+    assert f'href="{edit}"' in client.get(PAGE).text
+    assert 'value="New disks."' in (page := client.get(edit).text)
+    assert 'value="track" selected' in page
+    changed = {**entered, "ends_at": f"{now + 3 * HOUR:%Y-%m-%dT%H:%M}", "track": "", "text": "Newer disks."}
+    assert "Every page shows this notice" in client.post(edit, changed).text
+    assert "New disks." in Client().get("/tracks/").text
+    client.post(edit, {**changed, "seen": "coming"})
+    outage.refresh_from_db()
+    assert (outage.track, outage.ends_at) == ("", (now + 3 * HOUR).replace(second=0))
+    assert "Newer disks." in Client().get("/tracks/").text
+    assert outage.notice.shown_until == outage.ends_at
+    changes = AuditEntry.objects.get(action="outage.changed").details["changes"]
+    assert changes["text"] == ["New disks.", "Newer disks."]
+    assert set(changes) == {"text", "track", "ends_at"}
+    # It took place earlier than was announced.
+    over = {
+        **changed,
+        "starts_at": f"{now - 2 * HOUR:%Y-%m-%dT%H:%M}",
+        "ends_at": f"{now - HOUR:%Y-%m-%dT%H:%M}",
+    }
+    assert "No page shows a notice." in client.post(edit, over).text
+    assert "No page shows" in client.post(edit, {**over, "seen": "coming"}).text
+    client.post(edit, {**over, "seen": "over"})
+    assert "Newer disks." not in Client().get("/tracks/").text
+    assert Outage.objects.get().cause == Cause.MAINTENANCE
+    # What the site measured stays as it is.
+    assert client.get(f"{PAGE}{add_outage(now - HOUR, HOUR).pk}/edit/").status_code == 404
+
+
 def test_an_outage_that_is_over_is_added_without_a_banner(client: Client, organizer, phase) -> None:
     times = {"starts_at": "2026-01-01 10:00", "ends_at": "2026-01-01 11:00"}
-    client.post(PAGE, {**times, "track": "track", "text": "The network."})
+    client.post(PAGE, {**times, "track": "track", "text": "The network.", "seen": "over"})
     outage = Outage.objects.get()
     assert (outage.cause, outage.track) == (Cause.REPORTED, "track")
     client.post(f"/organize/outages/{outage.pk}/withdraw/")

@@ -107,9 +107,13 @@ def test_a_disqualified_run_is_listed_without_a_rank_and_with_the_reason(
     for state, shown in (("disqualified", runs[0]), ("scored", runs[1])):
         page = client.get("/organize/runs/", {"state": state}).text
         assert [f"/organize/runs/{run.pk}/" in page for run in runs] == [run == shown for run in runs]
-    client.post(f"{address}requalify/")
+    again = client.post(f"{address}disqualify/", {"reason": "Another.", "confirmed": "on"}, follow=True).text
+    assert "The run is already disqualified." in again
+    assert client.post(f"{address}requalify/", {"confirmed": "on"}).status_code == 422
     assert boards_of(track)[0].rows[0].entry.run == runs[1].pk
     client.post(f"{address}requalify/", {"reason": "It was another file.", "confirmed": "yes"})
+    evidence = Client().get(f"{runs[0].submission.get_absolute_url()}runs/{runs[0].pk}/").text
+    assert "The organizers' reason: It was another file." in evidence
     assert "Reason: It was another file." in Notification.objects.latest("pk").text
     assert "run: requalified by" in (page := client.get(address).text)
     assert "<dt>Rank</dt><dd>rank 1 of 2" in page

@@ -24,6 +24,7 @@ from docvqa_site.challenge.references import WEIGHTS as WEIGHTS_FILE
 from docvqa_site.downloads.models import Download, DownloadKind
 from docvqa_site.evaluation.intake.receiving import receive_report
 from docvqa_site.evaluation.inventories import receive
+from docvqa_site.evaluation.models import Inventory as StoredInventory
 from docvqa_site.evaluation.rehearsal import rehearsal_of
 from docvqa_site.notifications.models import Notification
 from docvqa_site.organizers.track_changes import in_words
@@ -113,6 +114,20 @@ def fill_all(client: Client, track: Track) -> None:
         "phases",
         **{**PHASE, **counted, "phases-0-id": str(phase.pk), "phases-0-track": str(track.pk)},
     )
+
+
+@pytest.mark.usefixtures("organizer")
+def test_a_step_that_is_saved_unchanged_leaves_no_entry(client: Client) -> None:
+    track = begin(client)
+    changes = AuditEntry.objects.filter(action="track.changed")
+    fill(client, "texts", summary="Fewer bytes.", description="Be kind.")
+    fill(client, "people", registration="none")
+    assert [entry.details["fields"] for entry in changes] == [["description", "summary"]]
+    counted = {"phases-0-requires_counted": "on", "phases-1-requires_counted": "on", "phases-0-name": "First"}
+    phase = {**PHASE, **counted, "phases-0-id": str(track.phases.get().pk), "phases-0-track": str(track.pk)}
+    for _ in range(2):
+        fill(client, "phases", **phase)
+        assert [entry.details["fields"] for entry in changes.all()].count(["phases"]) == 1
 
 
 def begin_test(client: Client, ranking: str = FEWEST_BYTES.key) -> Track:
@@ -301,6 +316,9 @@ def test_weights_are_chosen_among_what_workers_report(client: Client, organizer:
     page = client.get(f"{SETUP}weights/").text
     assert "vt5-tiny: on 2 workers, contents differ between workers" in page
     assert f"secret: on 1 worker, SHA-256 {TEST_SET[:12]}…" in page
+    # One that is gone isn't counted.
+    StoredInventory.objects.filter(worker="two").update(seen_at=timezone.now() - timedelta(minutes=3))
+    assert "vt5-tiny: on 1 worker, contents differ" in client.get(f"{SETUP}weights/").text
     invented = {"reference": "invented", "test_set": "secret"}
     assert client.post(f"{SETUP}weights/", invented).status_code == 200
 
@@ -587,7 +605,20 @@ def test_invited_people_review_or_organize_this_track_alone(client: Client, orga
     assert "late@example.org, reviewer" in page
     assert "one@example.org, organizer of “Other” alone" in page
     assert f"{track}</a>: {User.objects.get(email='organizer@example.org')}" in page
-    StaffInvitation.objects.filter(email="one@example.org").delete()
+    invited = {"email": "rita@example.org", "role": "organizer"}
+    assert "Choose a track." in client.post("/organize/people/", invited).text
+    assert "rita@" not in str(mail.outbox[-1].to)
+    client.post("/organize/people/", {**invited, "track": track.pk})
+    client.post("/organize/people/", {**invited, "role": "reviewer", "track": track.pk})
+    page = client.get("/organize/people/").text
+    assert f"rita@example.org, organizer of “{track}” alone" in page
+    assert "rita@example.org, reviewer of privacy proofs" in page
+    assert {one.track for one in StaffInvitation.objects.filter(email="rita@example.org")} == {track, other}
+    User.objects.filter(pk=organizer.pk).update(is_superuser=False)
+    assert "Invite somebody" not in client.get("/organize/people/").text
+    assert client.post("/organize/people/", {**invited, "track": track.pk}).status_code == 403
+    User.objects.filter(pk=organizer.pk).update(is_superuser=True)
+    StaffInvitation.objects.filter(email__in=["one@example.org", "rita@example.org"]).delete()
     open_one = StaffInvitation.objects.get(accepted_at=None)
     client.post(f"/organize/tracks/{track.slug}/invitations/{open_one.pk}/withdraw/")
     assert "was withdrawn" in client.get(f"{SETUP}people/").text

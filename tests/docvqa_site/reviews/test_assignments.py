@@ -69,10 +69,13 @@ def test_an_organizer_assigns_a_reviewer_by_a_day(
     client, submission, reviewer, organizer, django_capture_on_commit_callbacks
 ):
     client.force_login(organizer)
-    assert "Rita Review" in client.get(address(submission)).text
+    page = client.get(address(submission)).text
+    assert "Rita Review" in page
+    assert "Two reviewers must accept the proof." in page
     with django_capture_on_commit_callbacks(execute=True):
         sent = client.post(address(submission), {"reviewer": reviewer.pk, "due": day()})
     assert sent.url == address(submission)
+    assert "One is assigned; one more is needed," in client.get(address(submission)).text
     assert [message.to for message in mail.outbox] == [["rita@example.org"]]
     assert reverse("reviews:desk", args=[submission.pk]) in mail.outbox[0].body
     (entry,) = AuditEntry.objects.filter(action="proof_review.assigned")

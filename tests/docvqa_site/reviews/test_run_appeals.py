@@ -89,7 +89,7 @@ class TestAppeal:
         client.force_login(run.submission.created_by)
         client.post(appeal_page(run), {"text": "It is the validation set."})
         client.force_login(organizer)
-        client.post(f"/organize/runs/{run.pk}/requalify/", {"confirmed": "yes"})
+        client.post(f"/organize/runs/{run.pk}/requalify/", {"reason": "So it is.", "confirmed": "yes"})
         run.refresh_from_db()
         assert run.disqualified_because == ""
         assert RunAppeal.objects.get().answered_at is not None

@@ -168,6 +168,7 @@ PAGES = {
         "/organize/people/",
         "/organize/tracks/track-1/setup/data/",
         "/organize/outages/",
+        "/organize/outages/{outage}/edit/",
         "/organize/runs/{disqualified_run}/",
         "/organize/exports/",
         "/organize/announcement/",

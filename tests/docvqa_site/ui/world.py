@@ -28,6 +28,7 @@ from docvqa_site.evaluation.models import (
     Worker,
 )
 from docvqa_site.evaluation.rehearsal import rehearse
+from docvqa_site.liveness.models import Cause, Outage
 from docvqa_site.news.models import NewsItem
 from docvqa_site.notifications.kinds import Kind
 from docvqa_site.notifications.models import Notification
@@ -112,6 +113,7 @@ def make_world() -> World:
         name=foreign.track.test_set, sha256=HASH, split_sha256=HASH, private_fraction=0.5
     ).name
     ids["staff_secret"] = set_up_tracks(team, people)
+    ids["outage"] = str(short_outage().pk)
     ids["unsubscribe"] = link_token(people["participant"], Kind.RESULTS)
     return World(people, ids)
 
@@ -135,6 +137,13 @@ def set_up_tracks(team: Team, people: dict[str, User]) -> str:
     found = re.search(r"/organize/invitations/([^/\s]+)/", str(mail.outbox[-1].body))
     assert found
     return found[1]
+
+
+def short_outage() -> Outage:
+    """Return an outage that an organizer entered."""
+    began = timezone.now() - timedelta(hours=1)
+    ended = began + timedelta(minutes=5)
+    return Outage.objects.create(cause=Cause.REPORTED, starts_at=began, ends_at=ended, text="The network.")
 
 
 def ended_phase(team: Team) -> Phase:

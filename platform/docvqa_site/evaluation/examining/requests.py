@@ -11,6 +11,7 @@ import logging
 import os
 import socket
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
@@ -23,7 +24,8 @@ from docvqa_site.accounts.models import User
 from docvqa_site.audit.models import record
 from docvqa_site.audit.versions import boards_changed
 from docvqa_site.celery import EXAMINATIONS_QUEUE, EXAMINE_TASK, app
-from docvqa_site.evaluation import clock
+from docvqa_site.challenge.models import Track
+from docvqa_site.evaluation import clock, notifications
 from docvqa_site.evaluation.examining.files import require
 from docvqa_site.evaluation.examining.levels import LEVELS
 from docvqa_site.evaluation.examining.trust import earned, failure, with_trust
@@ -166,7 +168,7 @@ class Heart:
 
 
 def watch(now: datetime, since: datetime, calls: Callable[[], int | None]) -> None:
-    """End examinations whose machine is silent, and call a machine for those that wait.
+    """End examinations whose machine is silent, call a machine for those that wait, and report that there is none.
 
     Args:
         since: Since when the watchdog has looked without a long pause.
@@ -179,15 +181,27 @@ def watch(now: datetime, since: datetime, calls: Callable[[], int | None]) -> No
         _end_lost(examination, now - silence)
     if Examination.objects.filter(state=ExaminationState.QUEUED).exists() and calls() == 0:
         wake()
+    if since < now - timedelta(seconds=settings.EVALUATION_UNATTENDED_SECONDS):
+        _notify_unattended(now)
 
 
 def unattended(now: datetime) -> list[Examination]:
     """Return the examinations that no machine takes: those that have waited long, while none runs."""
     long_ago = now - timedelta(seconds=settings.EVALUATION_UNATTENDED_SECONDS)
-    active = list(Examination.objects.filter(state__in=ACTIVE_EXAMINATIONS))
+    found = Examination.objects.filter(state__in=ACTIVE_EXAMINATIONS)
+    active = list(found.select_related("run__submission__track").defer("run__results", "run__rules"))
     if any(one.state == ExaminationState.RUNNING for one in active):
         return []
     return [one for one in active if one.requested_at < long_ago]
+
+
+def _notify_unattended(now: datetime) -> None:
+    """Notify the organizers of each track of its examinations that no machine takes."""
+    by_track: dict[Track, list[Examination]] = defaultdict(list)
+    for examination in sorted(unattended(now), key=lambda one: one.requested_at):
+        by_track[examination.run.submission.track].append(examination)
+    for track, waiting in by_track.items():
+        notifications.notify_of_waiting_examinations(track, waiting)
 
 
 def has_machine() -> bool:

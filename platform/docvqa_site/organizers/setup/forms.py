@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from django import forms
+from django.db.models import QuerySet
 from django.forms import BaseInlineFormSet, inlineformset_factory
 from django.forms.formsets import DELETION_FIELD_NAME
 from django.utils import timezone
@@ -374,4 +375,35 @@ class InvitationForm(forms.Form):
                 f"{person} organizes all tracks, and would keep doing so. To restrict them to this track, first take "
                 "the group Organizers and the superuser status from their account on the admin site.",
             )
+        return values
+
+
+class AnyInvitationForm(InvitationForm):
+    """An invitation to any role. One to all tracks is kept with one of them, with which it would be removed."""
+
+    track = forms.ModelChoiceField(
+        Track.objects.none(),
+        required=False,
+        empty_label="none",
+        help_text="For an organizer of one track alone. Ignored for other roles.",
+    )
+
+    def __init__(self, data: Any, tracks: QuerySet[Track]) -> None:
+        super().__init__(data)
+        track, role = self.fields["track"], self.fields["role"]
+        assert isinstance(track, forms.ModelChoiceField)  # noqa: S101
+        assert isinstance(role, forms.TypedChoiceField)  # noqa: S101
+        track.queryset = self._tracks = tracks
+        role.choices = [
+            (one.value, "organizer of one track alone" if one is StaffRole.ORGANIZER else one.label)
+            for one in StaffRole
+        ]
+
+    def clean(self) -> dict[str, Any]:
+        """Take a public track, which nobody discards, for a role that is about all of them."""
+        values = super().clean()
+        if values.get("role") != StaffRole.ORGANIZER:
+            values["track"] = self._tracks.order_by("is_draft", "pk").first()
+        if values.get("track") is None:
+            self.add_error("track", "Choose a track.")
         return values

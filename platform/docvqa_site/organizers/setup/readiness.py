@@ -132,8 +132,7 @@ def _held(name: str, folder: str, held: Holding | None) -> Item:
         return Item(name, f"No worker has {folder}.", "weights", False)
     if held.sha256 is None:
         return Item(name, f"Workers have different files under the name {folder}.", "weights", False)
-    number = len(held.workers)
-    text = f"{folder}, on {number} worker{pluralize(number)}, SHA-256 {held.sha256[:SHORT_HASH]}…"
+    text = f"{folder}, {held.where}, SHA-256 {held.sha256[:SHORT_HASH]}…"
     return Item(name, text, "weights", True)
 
 

@@ -30,6 +30,7 @@ from docvqa_site.evaluation.models import StepReport
 from docvqa_site.evaluation.rehearsal import rehearsal_of, rehearse
 from docvqa_site.organizers.access import FORM, POST, for_organizers, reject_competitor
 from docvqa_site.organizers.announcements import Audience, audiences_for
+from docvqa_site.organizers.people_views import send_invitation
 from docvqa_site.organizers.setup import drafts, forms, people
 from docvqa_site.organizers.setup.offering import add_offered
 from docvqa_site.organizers.setup.readiness import readiness
@@ -253,7 +254,8 @@ def _next(request: HttpRequest, track: Track, name: str) -> HttpResponseBase:
 
 def _save(request: UserRequest, track: Track, form: "ModelForm[Track]") -> None:
     form.save()
-    record(request.user, "track.changed", track, fields=sorted(form.changed_data))
+    if form.has_changed():
+        record(request.user, "track.changed", track, fields=sorted(form.changed_data))
 
 
 def _form_step(
@@ -304,7 +306,8 @@ def _phases(request: UserRequest, track: Track) -> HttpResponseBase:
     formset = forms.PhaseForms(request.POST or None, instance=Track.with_drafts.get(pk=track.pk))
     if request.method == "POST" and formset.is_valid():
         formset.save()
-        record(request.user, "track.changed", track, fields=["phases"])
+        if formset.has_changed():
+            record(request.user, "track.changed", track, fields=["phases"])
         return _next(request, track, "phases")
     return _page(request, track, "phases.html", "phases", formset=formset, adds="another" in request.GET)
 
@@ -320,11 +323,7 @@ def _people(request: UserRequest, track: Track) -> HttpResponseBase:
     )
     invited = forms.InvitationForm(request.POST if invites else None)
     if invites and may_invite and invited.is_valid():
-        sent = people.invite(track, **invited.cleaned_data, by=request.user)
-        messages.success(request, f"We've sent an invitation to {sent.email}.")
-        if competed := people.competed_in(sent.email, StaffRole(sent.role), track):
-            names = ", ".join(map(str, competed))
-            messages.warning(request, f"A team of {sent.email} has submissions in {names}. {people.COMPETES}")
+        send_invitation(request, track, **invited.cleaned_data)
         return redirect("organizers:setup_step", track.slug, "people")
     if request.method == "POST" and not invites and track.is_draft and form.is_valid():
         _save(request, track, form)

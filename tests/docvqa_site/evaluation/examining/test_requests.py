@@ -15,6 +15,7 @@ import pytest
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
+from docvqa_site.accounts.services import make_track_organizer
 from docvqa_site.audit.models import AuditEntry
 from docvqa_site.audit.transitions import IllegalTransitionError
 from docvqa_site.celery import EXAMINATIONS_QUEUE, app
@@ -24,11 +25,19 @@ from docvqa_site.evaluation.examining.levels import LEVELS, MEANINGS
 from docvqa_site.evaluation.models import Examination, ExaminationState, Watch
 from docvqa_site.evaluation.queue.watchdog import watch
 from docvqa_site.evaluation.states import EXAMINATION_TRANSITIONS, move_examination
+from docvqa_site.notifications.models import Notification
 from docvqa_site.submissions.models import Run, RunState
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.jobs import INTAKE_QUEUE, ArtifactKind, TrustLevel
 from tests.docvqa_site.evaluation.conftest import Broker
-from tests.docvqa_site.factories import make_artifact, make_organizer, make_run, make_submission
+from tests.docvqa_site.factories import (
+    make_artifact,
+    make_organizer,
+    make_run,
+    make_submission,
+    make_track,
+    make_user,
+)
 
 pytestmark = [pytest.mark.django_db]
 
@@ -273,6 +282,24 @@ class TestWatch:
         assert requests.unattended(later) == [queued]
         requests.take()
         assert requests.unattended(later) == []
+
+    def test_the_organizers_of_the_track_are_notified_once_that_no_machine_takes_it(
+        self, queued: Examination, calls: Broker
+    ) -> None:
+        track = queued.run.submission.track
+        of_track, of_another, of_all = make_user(), make_user(), make_organizer("organize")
+        for person, one in ((of_track, track), (of_another, make_track())):
+            make_track_organizer(person)
+            one.organizers.add(person)
+        later = clock.now() + UNATTENDED + A_SECOND
+        look(later, since=later - A_SECOND)
+        assert not Notification.objects.exists()
+        for moment in (later, later + A_TICK):
+            look(moment)
+            notified = list(Notification.objects.order_by("user"))
+            assert [one.user for one in notified] == [of_track, of_all]
+            assert {one.subject for one in notified} == {f"{track}: no machine is running examinations"}
+            assert str(queued.run) not in notified[0].text
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="The kernel ends a judge with its parent on Linux alone.")
