@@ -24,10 +24,11 @@ ANSWERS = [(answer.value, answer.value) for answer in Answer]
 
 @dataclass(frozen=True)
 class PageAnchor:
-    """A place on the page where something is missing or wrong: its id, its name, and the error there."""
+    """A place on the page where something is missing or wrong: its id, its name, also in short, and the error there."""
 
     anchor: str
     name: str
+    short: str
     error: str
 
 
@@ -153,6 +154,7 @@ class ReviewForm(forms.Form):
             PageAnchor(
                 f"item-{name}" if name in questions else self[name].id_for_label,
                 questions.get(name) or f"{notes.get(name) or self[name].label}:",
+                name.replace("_", " "),
                 " ".join(map(str, self[name].errors)),
             )
             for name in order
