@@ -30,6 +30,11 @@ class ToDo:
     problem: Problem
     place: str = ""
 
+    @property
+    def advice(self) -> str:
+        """What to do; empty for a missing file, since its place takes it."""
+        return "" if self.problem.code == ErrorCode.ARTIFACT_MISSING else self.problem.next_step
+
 
 def problems_of(submission: Submission, now: datetime) -> list[Problem]:
     """Return everything that is missing or wrong. Certain only under the locks that `submit` takes."""
