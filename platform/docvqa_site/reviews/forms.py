@@ -51,6 +51,11 @@ class ChecklistQuestion:
     section: Section | None
 
     @property
+    def anchor(self) -> str:
+        """The id of its part of the page."""
+        return f"item-{self.key}"
+
+    @property
     def is_answered_by_team(self) -> bool:
         """Whether the team wrote the last message on it."""
         return bool(self.lines) and self.lines[-1].by_team
@@ -81,7 +86,7 @@ class ReviewForm(forms.Form):
         required=False,
         max_length=MAX_REASON,
         widget=forms.Textarea(attrs={"rows": 3}),
-        help_text="Visible to the team, and never public.",
+        help_text="Plain text, visible to the team and never public.",
     )
     changes_due = forms.DateField(
         label="Revised proof due by",
@@ -215,7 +220,12 @@ class MessageForm(forms.Form):
     """A message to the other side."""
 
     item = forms.ChoiceField(label="About", choices=[("general", GENERAL), *QUESTIONS.items()])
-    text = forms.CharField(label="Message", max_length=MAX_MESSAGE, widget=forms.Textarea(attrs={"rows": 4}))
+    text = forms.CharField(
+        label="Message",
+        max_length=MAX_MESSAGE,
+        widget=forms.Textarea(attrs={"rows": 4}),
+        help_text="Plain text.",
+    )
 
     def about(self) -> str:
         """Return the key of the item that the message is about; empty if it is about none."""

@@ -345,6 +345,12 @@ def test_the_proof_begins_in_the_first_window_and_moves_to_the_section_of_a_ques
     page.locator("#item-noise > summary").click()
     page.locator("#item-noise").get_by_role("link", name="Section “Noise” of the proof").click()
     expect(proof.get_by_role("heading", name="Noise")).to_be_in_viewport()
+    # Also where the page is opened at the question, as after a message about it.
+    page.locator("#messages").locator("..").get_by_label("About").select_option(value="sampling")
+    page.get_by_label("Message", exact=True).fill("Is it Poisson?")
+    button(page, "Send to the team").click()
+    expect(page.get_by_text("Your message has been sent to the team.")).to_be_in_viewport()
+    expect(proof.get_by_role("heading", name="Sampling")).to_be_in_viewport()
 
 
 def test_a_long_list_of_cited_code_leaves_the_proof_in_sight(desk, submission):

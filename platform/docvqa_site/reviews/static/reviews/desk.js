@@ -157,7 +157,9 @@ review?.addEventListener("focusin", (event) => {
   if (item && alone) alone.search = `?question=${item.id.replace("item-", "")}`;
 });
 addEventListener("hashchange", () => unfold()?.scrollIntoView());
-unfold();
+// Whoever comes back to a question finds the proof at its section.
+const section = unfold()?.querySelector("a.if-beside");
+if (section) document.querySelector('iframe[name="proof"]').src = section.href;
 // A browser that comes to the fragment of the address takes the focus away.
 addEventListener("load", unfold);
 
