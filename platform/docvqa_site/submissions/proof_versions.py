@@ -6,6 +6,7 @@ A revision uses no quota slot, since nothing is evaluated again. All versions ar
 
 from datetime import datetime
 from itertools import islice
+from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
@@ -39,9 +40,8 @@ def proof_problems(proof: Upload) -> list[Problem]:
 
 def display_problems(proof: Upload) -> list[Problem]:
     """Return why reviewers couldn't see the pages of a proof; none while they are being drawn."""
-    return [
-        problem for _, problems in display_asked.send(sender=Submission, upload=proof) for problem in problems
-    ]
+    answers: list[tuple[Any, Any]] = display_asked.send(sender=Submission, upload=proof)
+    return [problem for _, problems in answers for problem in problems]
 
 
 def _gaps(proof: Upload) -> list[Problem]:
