@@ -353,8 +353,8 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ),
     ErrorCode.PROOF_PAGES: Explanation(
         "The pages of the PDF can't be shown on the site.",
-        "Reviewers can still download the file. Export it again as an unencrypted PDF of at most 60 pages without huge "
-        "pictures, or write the proof in Markdown, and upload it as a revised proof.",
+        "Replace it with an unencrypted PDF of at most 60 pages without huge pictures, or with the proof in Markdown. "
+        "Once it is submitted, upload a revised proof instead; until then, reviewers can download the file.",
     ),
     ErrorCode.ACCOUNTING_UNSUPPORTED: Explanation(
         "The accountant can't bound this combination of mechanism, sampling and adjacency.",

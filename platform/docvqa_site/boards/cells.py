@@ -35,7 +35,7 @@ MOVED = (
     '<span class="visually-hidden">{} {} since last week</span></div>'
 )
 NEW = SafeString(
-    '<div class="small board-new">new<span class="visually-hidden">, not ranked last week</span></div>'
+    '<div class="small board-new">new<span class="visually-hidden"> (not ranked last week)</span></div>'
 )
 # The ranks that stand out.
 TOP = 3

@@ -33,7 +33,7 @@ TERMS = {
 }
 SORTING = '<a class="board-sort" href="{}"><span class="visually-hidden">Sort by </span>{}</a>'
 
-SORTED = '<a class="board-sorted" href="{}">{}<span class="visually-hidden">, reverse the order</span></a>'
+SORTED = '<a class="board-sorted" href="{}">{}<span class="visually-hidden"> (reverse the order)</span></a>'
 
 
 class Shown(Flag):

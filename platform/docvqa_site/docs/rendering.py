@@ -40,6 +40,8 @@ ANY_SITE = "PFL_SITE=https://…"
 MOST_COLUMNS = 2
 # A value in code is none.
 NUMBER = re.compile(r"[^A-Za-z`]*\d[^A-Za-z`]*")
+# By the names that documents have for them.
+SITE_PAGES = {"Contact": "about:contact", "Data": "downloads:data", "Run tokens": "submissions:tokens"}
 # In the list of contents.
 CONTENTS_LEVELS = {"h2", "h3"}
 
@@ -77,6 +79,7 @@ def document(name: str) -> Document:
     _name_rows(tokens)
     _lay_out_tables(tokens)
     _title_links(tokens, name)
+    _link_pages(tokens)
     if name == "glossary":
         _link_terms(tokens)
     for token in _all_tokens(tokens):
@@ -172,6 +175,19 @@ def _link_terms(tokens: list[Token]) -> None:
                 child.attrSet("href", f"#row-{slug_of(row)}")
 
 
+def _link_pages(tokens: list[Token]) -> None:
+    """Make a link of each page of the site that is named as one, such as "the *Data* page"."""
+    for token in tokens:
+        children = token.children or []
+        for at, child in enumerate(children):
+            after = children[at + 3 : at + 4]
+            if child.type != "em_open" or not (after and after[0].content.startswith(" page")):
+                continue
+            if view := SITE_PAGES.get(children[at + 1].content):
+                child.tag = children[at + 2].tag = "a"
+                child.attrSet("href", reverse(view))
+
+
 def _title_links(tokens: list[Token], name: str) -> None:
     """Put the title of a document in the place of its file name, where that is the text of a link to it."""
     for token in tokens:
@@ -227,7 +243,7 @@ def _adapt(token: Token, name: str) -> None:
 
 def _target(link: str, name: str) -> str:
     """Return where a link of the document leads on the site; what isn't a document is in the source code."""
-    if "://" in link or link.startswith(("#", "mailto:")):
+    if "://" in link or link.startswith(("#", "/", "mailto:")):
         return link
     path, mark, fragment = link.partition("#")
     resolved = _resolved(path, name)

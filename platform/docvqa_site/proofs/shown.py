@@ -74,12 +74,14 @@ class Display:
     """How a proof is displayed: what reviewers can't see of it, and whether its pages are still being drawn.
 
     Attributes:
+        is_late: They should have been by now.
         unshown: How many parts of each kind its page doesn't show, such as "2 formulas, 1 picture".
         code: The code that it cites, as reviewers see it.
     """
 
     problems: Sequence[Problem] = ()
     is_waiting: bool = False
+    is_late: bool = False
     unshown: str = ""
     code: NamedCode | None = None
 
@@ -88,7 +90,7 @@ def display_of(upload: Upload) -> Display:
     """Return how the file of a proof is displayed. It was rendered when it arrived, so that this is fast."""
     if is_pdf(upload):
         drawing = draw_later(upload)
-        return Display(_problems(drawing), drawing.state == DrawingState.WAITING)
+        return Display(_problems(drawing), drawing.state == DrawingState.WAITING, _is_late(drawing))
     try:
         return Display(unshown=summary(_rendered(upload).unshown), code=named_code(upload))
     except ProblemError as error:
@@ -96,6 +98,14 @@ def display_of(upload: Upload) -> Display:
     except FileNotFoundError:
         # A rule of retention has removed it.
         return Display()
+
+
+def display_problems(*, upload: Upload, **_: object) -> Sequence[Problem]:
+    """Return why the pages of a PDF can't be shown; receives `submissions.signals.display_asked`.
+
+    Other proofs that can't be shown aren't accepted in the first place.
+    """
+    return _problems(draw_later(upload)) if is_pdf(upload) else ()
 
 
 def shown_proof(artifact: Artifact, page_url: Callable[[int], str]) -> ShownProof:
@@ -133,8 +143,12 @@ def _pages(artifact: Artifact, page_url: Callable[[int], str]) -> ShownProof:
         pages=pages,
         problems=_problems(drawing),
         is_waiting=drawing.state == DrawingState.WAITING,
-        is_late=drawing.created_at < timezone.now() - LATE,
+        is_late=_is_late(drawing),
     )
+
+
+def _is_late(drawing: Drawing) -> bool:
+    return drawing.created_at < timezone.now() - LATE
 
 
 def _problems(drawing: Drawing) -> list[Problem]:

@@ -1,6 +1,6 @@
 """What the team, other reviewers and organizers are sent after a decision on a proof."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from django.conf import settings
@@ -11,7 +11,7 @@ from docvqa_site.accounts.models import User
 from docvqa_site.notifications.kinds import Kind
 from docvqa_site.notifications.sending import notify
 from docvqa_site.reviews.deadlines import SECOND_OPINION_TIME
-from docvqa_site.reviews.drafts import Draft
+from docvqa_site.reviews.drafts import Draft, stored_draft, version_of
 from docvqa_site.reviews.eligibility import eligible_reviewers, organizers_for
 from docvqa_site.reviews.models import Appeal, Decision, ProofReview
 from docvqa_site.reviews.selectors import reviewer_numbers, verdict_on
@@ -59,7 +59,10 @@ def mail_decision(review: ProofReview, given: Draft, before: Decision) -> None:
     decision = Decision(review.decision)
     subject, opinion = OPINIONS[decision]
     outcome, subject = OUTCOMES.get((decision, verdict.status), (opinion, subject))
-    text = f"A reviewer {outcome} the privacy proof of “{submission}”."
+    is_final = decision is Decision.REJECTED and bool(verdict.rejection)
+    together = _rejecting(submission) if is_final else [review]
+    who = "A reviewer" if len(together) == 1 else f"{len(together)} reviewers"
+    text = f"{who} {outcome} the privacy proof of “{submission}”."
     if before != Decision.PENDING:
         number = reviewer_numbers(submission)[review.reviewer_id]
         named = f"Reviewer {number} {{}} their decision on the privacy proof of “{submission}”"
@@ -82,8 +85,7 @@ def mail_decision(review: ProofReview, given: Draft, before: Decision) -> None:
         f"{SECOND_OPINION_TIME.days} days (by {takes_effect(review):%b %-d, %Y})."
         if verdict.is_proposal
         else "",
-        "The reviewer's notes on questions of the checklist:" if given.remarks else "",
-        *(_noted(*remark) for remark in given.remarks),
+        *_notes(together, {review.pk: given}),
         "Read the history of the review and reply:",
     ]
     if _settles(review, before, verdict):
@@ -114,6 +116,22 @@ def _notify_reviewers(submission: Submission, verdict: Verdict, *, but: User | N
         settings.SITE_URL + reverse("reviews:desk", args=[submission.pk]),
     ]
     notify(people, Kind.REVIEWING, f"Proof of {submission}: {OUTCOME_WORDS[verdict.status]}", lines)
+
+
+def _rejecting(submission: Submission) -> list[ProofReview]:
+    return list(submission.reviews.filter(decision=Decision.REJECTED))
+
+
+def _notes(reviews: Sequence[ProofReview], given: Mapping[int, Draft]) -> Iterator[str]:
+    """Yield the notes of these reviewers, each with whose they are; `given` has those that aren't stored yet."""
+    for one in reviews:
+        remarks = (given.get(one.pk) or stored_draft(one, version_of(one.submission.proof()))).remarks
+        number = reviewer_numbers(one.submission).get(one.reviewer_id) if len(reviews) > 1 else None
+        whose = f"Reviewer {number}'s" if number else "The reviewer's"
+        if remarks:
+            yield f"{whose} notes on questions of the checklist:"
+        for remark in remarks:
+            yield _noted(*remark)
 
 
 def _noted(question: str, answer: str, note: str) -> str:
@@ -152,8 +170,7 @@ def _status(submission: Submission, verdict: Verdict) -> list[str]:
     if not verdict.rejection:
         return [verdict.sentence]
     numbers = reviewer_numbers(submission)
-    rejected = submission.reviews.filter(decision=Decision.REJECTED)
-    reasons = [f"Reviewer {numbers[one.reviewer_id]}: {one.reason}" for one in rejected]
+    reasons = [f"Reviewer {numbers[one.reviewer_id]}: {one.reason}" for one in _rejecting(submission)]
     choices = "You can upload a revised proof, which restarts the review"
     if not Appeal.objects.filter(submission=submission).exists():
         choices += ", or appeal once, so that another reviewer reads the unchanged proof"

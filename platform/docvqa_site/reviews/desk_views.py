@@ -74,14 +74,16 @@ def for_this_review(view: View) -> View:
     def checked(request: UserRequest, submission_id: UUID) -> HttpResponse:
         submission = reviewed_submission(submission_id)
         if rejection := review_barred_because(submission, request.user):
-            return _barred(request, rejection)
+            return _barred(request, submission, rejection)
         return view(request, submission)
 
     return for_reviewers(checked)
 
 
-def _barred(request: UserRequest, rejection: str) -> HttpResponse:
-    return render(request, "reviews/conflict.html", {"rejection": rejection}, status=403)
+def _barred(request: UserRequest, submission: Submission, rejection: str) -> HttpResponse:
+    # The title of one that isn't published yet is its team's alone.
+    named = submission if submission.published_at else None
+    return render(request, "reviews/conflict.html", {"submission": named, "rejection": rejection}, status=403)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -95,7 +97,7 @@ def desk(request: UserRequest, submission_id: UUID) -> HttpResponse:
     if rejection := review_barred_because(submission, request.user):
         if request.method != "POST" and coordinates(submission, request.user):
             return _desk(request, submission, None, None)
-        return _barred(request, rejection)
+        return _barred(request, submission, rejection)
     if request.method != "POST":
         return _desk(request, submission, _own(submission, request), None)
     form = ReviewForm(request.POST)
@@ -146,8 +148,8 @@ def message(request: UserRequest, submission: Submission) -> HttpResponse:
         except ValidationError as error:
             form.add_error(None, error)
         else:
-            messages.success(request, "Your message has been sent to the team.")
             place = f"item-{form.about()}" if form.about() else "messages"
+            messages.success(request, "Your message has been sent to the team.", extra_tags=place)
             return redirect(f"{reverse('reviews:desk', args=[submission.pk])}#{place}")
     return _desk(request, submission, _own(submission, request), None, form)
 

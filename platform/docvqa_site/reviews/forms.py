@@ -24,10 +24,11 @@ ANSWERS = [(answer.value, answer.value) for answer in Answer]
 
 @dataclass(frozen=True)
 class PageAnchor:
-    """A place on the page where something is missing or wrong: its id, its name, and the error there."""
+    """A place on the page where something is missing or wrong: its id, its name, also in short, and the error there."""
 
     anchor: str
     name: str
+    short: str
     error: str
 
 
@@ -48,6 +49,11 @@ class ChecklistQuestion:
     is_open: bool
     earlier: EarlierAnswer | None
     section: Section | None
+
+    @property
+    def anchor(self) -> str:
+        """The id of its part of the page."""
+        return f"item-{self.key}"
 
     @property
     def is_answered_by_team(self) -> bool:
@@ -80,7 +86,7 @@ class ReviewForm(forms.Form):
         required=False,
         max_length=MAX_REASON,
         widget=forms.Textarea(attrs={"rows": 3}),
-        help_text="Visible to the team, and never public.",
+        help_text="Plain text, visible to the team and never public.",
     )
     changes_due = forms.DateField(
         label="Revised proof due by",
@@ -153,6 +159,7 @@ class ReviewForm(forms.Form):
             PageAnchor(
                 f"item-{name}" if name in questions else self[name].id_for_label,
                 questions.get(name) or f"{notes.get(name) or self[name].label}:",
+                name.replace("_", " "),
                 " ".join(map(str, self[name].errors)),
             )
             for name in order
@@ -213,7 +220,12 @@ class MessageForm(forms.Form):
     """A message to the other side."""
 
     item = forms.ChoiceField(label="About", choices=[("general", GENERAL), *QUESTIONS.items()])
-    text = forms.CharField(label="Message", max_length=MAX_MESSAGE, widget=forms.Textarea(attrs={"rows": 4}))
+    text = forms.CharField(
+        label="Message",
+        max_length=MAX_MESSAGE,
+        widget=forms.Textarea(attrs={"rows": 4}),
+        help_text="Plain text.",
+    )
 
     def about(self) -> str:
         """Return the key of the item that the message is about; empty if it is about none."""

@@ -1,6 +1,8 @@
 """A privacy proof, as reviewers and the team that wrote it read it. For everybody else there is no such page."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from uuid import UUID
 
 from django.conf import settings
@@ -15,6 +17,7 @@ from django.views.decorators.http import require_safe
 from docvqa_site.accounts.models import User
 from docvqa_site.accounts.requests import UserRequest
 from docvqa_site.proofs.changes import changes_between, changes_to_kit_proof
+from docvqa_site.proofs.code_links import link_code
 from docvqa_site.proofs.named_code import NamedCode, named_code
 from docvqa_site.proofs.page_images import page_image
 from docvqa_site.proofs.shown import shown_proof
@@ -54,15 +57,19 @@ def proof(request: UserRequest, submission_id: UUID) -> HttpResponse:
         shown = shown_proof(artifact, lambda number: reverse("reviews:proof_page", args=[token, number]))
     except FileNotFoundError as error:
         raise Http404 from error
+    is_framed = "framed" in request.GET
+    if shown.html and (named := named_code(artifact.upload)):
+        address = partial(_kit_line, submission_id)
+        shown = replace(shown, html=link_code(shown.html, named, address, is_framed=is_framed))
     context = {
         "submission": artifact.submission,
         "proof": shown,
         "file_url": reverse("reviews:proof_file", args=[submission_id]) + f"?version={artifact.version}",
         "versions": versions,
-        "is_framed": "framed" in request.GET,
+        "is_framed": is_framed,
         "is_sandboxed": True,
     }
-    template = "reviews/proof_framed.html" if context["is_framed"] else "reviews/proof.html"
+    template = "reviews/proof_framed.html" if is_framed else "reviews/proof.html"
     context["ways_back"] = ways_back(request.user, artifact.submission, request.GET.get("question", ""))
     response = render(request, template, context, status=422 if shown.problems else 200)
     # Images load as one scrolls only where scripts could run, and the pages of a PDF have no markup of its author.
@@ -136,6 +143,12 @@ def _readable(user: User, **which: object) -> list[Artifact]:
     """Return the versions of a proof that the user may read, oldest first; one that isn't sent yet is the last."""
     sent = readable_proofs(user).filter(**which).order_by("version")
     return [*sent, *staged_proofs(user).filter(**which)]
+
+
+def _kit_line(submission: UUID, path: str, line: int) -> str:
+    """Return the address of a line of the kit's code, or of a whole file, with the way back to the proof's review."""
+    page = f"{reverse('reviews:kit_file', args=[path])}?submission={submission}"
+    return f"{page}#L{line}" if line else page
 
 
 def _kit_proof(named: NamedCode | None) -> str:

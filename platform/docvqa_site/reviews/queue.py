@@ -64,7 +64,7 @@ class QueueEntry:
 
     Attributes:
         different: How many files that its proof cites differ from the kit's.
-        reviewers: The names of those to whom the review is assigned.
+        reviewers: The names of those to whom the review is assigned, and, if this may be shown, who have decided.
         revision: The version of the proof, if the team has revised it.
         own: What the reviewer whose queue it is has done, in words; empty if nothing.
         due: Until when they were asked to decide, if the proof needs their decision now.
@@ -242,7 +242,9 @@ def _entry(
         flagged=flagged,
         different=different,
         revision=next((one for one in submission.artifacts.all() if one.version > 1), None),
-        reviewers=[str(review.reviewer) for review in reviews if review.assigned_at],
+        reviewers=[
+            str(one.reviewer) for one in reviews if one.assigned_at or (shows_verdict and one.is_decided)
+        ],
         own=aside or _in_words(own, version_of(next(iter(submission.artifacts.all()), None))),
         due=own.due if own and needs_me else None,
         changes_due=max(days, default=None),

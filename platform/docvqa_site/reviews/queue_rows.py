@@ -33,10 +33,10 @@ def _row(entry: QueueEntry, desk: str) -> SafeString:
         _cell("Team", submission.team),
         _cell("Track", submission.track),
         _cell("Submitted", ago(submission.submitted_at), _revision(entry)),
-        _cell("Assigned to", ", ".join(entry.reviewers) or NOBODY),
+        _cell("Reviewers", ", ".join(entry.reviewers) or NOBODY),
         _cell("Your decision", entry.own or NOTHING, _due(entry.due)),
         _cell("Flagged checks", _flags(entry)),
-        _cell("Reviews", _reviews(entry), _note("revision due", entry.changes_due), appeal),
+        _cell("Verdict", _reviews(entry), _note("revision due", entry.changes_due), appeal),
     ]
     head = markup('<th scope="row"><a href="{}">{}</a></th>', desk, submission)
     return SafeString(f"<tr>{head}{''.join(cells)}</tr>\n")

@@ -260,7 +260,7 @@ def _require_complete(
         missing["changes_due"] = f"Choose a date within the next {MAX_TIME.days} days."
     if decision == Decision.ACCEPTED:
         unanswered = {item.key for item in CHECKLIST} - set(given.answers)
-        missing |= dict.fromkeys(sorted(unanswered), "Answer this question to accept the proof.")
+        missing |= dict.fromkeys(sorted(unanswered), "An answer is required to accept the proof.")
     missing |= dict.fromkeys(
         given.unexplained, "Add a note to every “no”, so the team knows what is missing."
     )

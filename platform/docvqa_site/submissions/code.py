@@ -58,7 +58,8 @@ def missing_code(submission: Submission) -> Problem | None:
         message="The code of the method is missing.",
         expected="a link to a commit, or settings.yaml or the method's file attached to every run",
         found=submission.code_url or "no link",
-        next_step="Attach the files, or link to a commit: `pfl submit --code-url https://…/commit/…`",
+        next_step="Attach the files, or link to a commit: on the draft's page, under “Edit the description”, or with "
+        "`pfl submit --code-url https://…/commit/…`.",
     )
 
 

@@ -10,7 +10,7 @@ from docvqa_site.submissions.code import missing_code, missing_description, runs
 from docvqa_site.submissions.draft_files import place_of_file
 from docvqa_site.submissions.duplicates import duplicates_in
 from docvqa_site.submissions.models import Run, Submission
-from docvqa_site.submissions.proof_versions import MAX_GAPS, proof_gaps
+from docvqa_site.submissions.proof_versions import MAX_GAPS, proof_problems
 from docvqa_site.submissions.publication import visibility_problems
 from docvqa_site.submissions.selectors import quota_of
 from docvqa_site.ui.budgets import at_budget, plain
@@ -30,6 +30,11 @@ class ToDo:
     problem: Problem
     place: str = ""
 
+    @property
+    def advice(self) -> str:
+        """What to do; empty for a missing file, since its place takes it."""
+        return "" if self.problem.code == ErrorCode.ARTIFACT_MISSING else self.problem.next_step
+
 
 def problems_of(submission: Submission, now: datetime) -> list[Problem]:
     """Return everything that is missing or wrong. Certain only under the locks that `submit` takes."""
@@ -44,7 +49,7 @@ def to_dos_of(submission: Submission, now: datetime) -> list[ToDo]:
         *map(ToDo, _visibility(submission, now)),
         *_missing(submission),
         *_not_described(submission),
-        *_gaps(submission),
+        *_unfit_to_read(submission),
         *(ToDo(problem, FILES) for problem in duplicates_in(submission)),
         *map(ToDo, _over_quota(submission, now)),
     ]
@@ -85,15 +90,18 @@ def _not_described(submission: Submission) -> list[ToDo]:
     return found
 
 
-def _gaps(submission: Submission) -> list[ToDo]:
-    """Return what the drafts of `pfl describe` leave to the team; nobody reads them of a practice submission."""
+def _unfit_to_read(submission: Submission) -> list[ToDo]:
+    """Return gaps that the team has left, and why reviewers couldn't see the proof.
+
+    Nobody reads a practice submission.
+    """
     if submission.practice:
         return []
     proof, place = submission.proof(), place_of_file(None, ArtifactKind.PRIVACY_PROOF)
     described = gaps_in(submission.description, "description", then="save the description")
     return [
         *(ToDo(problem, DESCRIPTION) for problem in islice(described, MAX_GAPS)),
-        *(ToDo(problem, place) for problem in (proof_gaps(proof.upload) if proof else ())),
+        *(ToDo(problem, place) for problem in (proof_problems(proof.upload) if proof else ())),
     ]
 
 

@@ -28,16 +28,16 @@ def draft_steps(
     """Return the steps of a draft; the first one that isn't done is the next."""
     files = [file for board in boards for file in board.files] + list(proofs)
     needed = [file for file in files if file.is_needed]
-    stored = sum(file.stored is not None for file in needed)
+    ready_files = sum(file.is_ready for file in needed)
     has_runs = any(board.run for board in boards)
     # How many files a draft needs depends on its runs.
-    files_state = f"{stored} of {len(needed)} files" if has_runs else "no run yet"
+    files_state = f"{ready_files} of {len(needed)} files" if has_runs else "no run yet"
     ready = "would have no rank" if any(board.lacks_rank for board in boards) else "ready to submit"
     is_described = bool(submission.description) or not submission.track.requires_code
     steps = [
         # Elsewhere the title alone is enough to submit, but nobody learns from it what the method does.
         ("Description", "describe", "described" if submission.description else "title only", is_described),
-        ("Files", "files", files_state, has_runs and stored == len(needed)),
+        ("Files", "files", files_state, has_runs and ready_files == len(needed)),
         ("Submission", "submit", f"{len(problems)} to do" if problems else ready, False),
     ]
     next_step = next(number for number, (*_, is_done) in enumerate(steps) if not is_done)

@@ -6,6 +6,7 @@ A revision uses no quota slot, since nothing is evaluated again. All versions ar
 
 from datetime import datetime
 from itertools import islice
+from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
@@ -16,7 +17,7 @@ from docvqa_site.submissions.locks import lock_submission, wrong_state
 from docvqa_site.submissions.models import Artifact, ArtifactState, Submission, SubmissionState
 from docvqa_site.submissions.quota import WINDOW
 from docvqa_site.submissions.required import MAX_BYTES
-from docvqa_site.submissions.signals import proof_revised
+from docvqa_site.submissions.signals import display_asked, proof_revised
 from docvqa_site.submissions.states import move_artifact
 from docvqa_site.uploads import services as uploads
 from docvqa_site.uploads.models import Upload
@@ -32,8 +33,18 @@ REVISIONS_PER_DAY = 2
 MAX_GAPS = 20
 
 
-def proof_gaps(proof: Upload) -> list[Problem]:
-    """Return the gaps that are left in a proof, or why the store can't give it."""
+def proof_problems(proof: Upload) -> list[Problem]:
+    """Return what keeps a proof from its reviewers: gaps, pages that can't be shown, or a store that can't give it."""
+    return [*_gaps(proof), *display_problems(proof)]
+
+
+def display_problems(proof: Upload) -> list[Problem]:
+    """Return why reviewers couldn't see the pages of a proof; none while they are being drawn."""
+    answers: list[tuple[Any, Any]] = display_asked.send(sender=Submission, upload=proof)
+    return [problem for _, problems in answers for problem in problems]
+
+
+def _gaps(proof: Upload) -> list[Problem]:
     if not is_text(proof.filename):
         return []
     try:
@@ -92,8 +103,8 @@ def discard_staged(submission: Submission, actor: User) -> None:
 def send_revision(submission: Submission, note: str, actor: User) -> Artifact:
     """Make the staged proof the newest version, with a note to the reviewers on what changed.
 
-    Raises `ProblemError`: `E_SUBMISSION_STATE` when no proof is staged, `E_SUBMISSION_INCOMPLETE` when it has gaps, and
-    as `reject_revision`.
+    Raises `ProblemError`: `E_SUBMISSION_STATE` when no proof is staged, as `reject_revision`, and the problems of the
+    proof itself, such as `E_SUBMISSION_INCOMPLETE` when it has gaps.
     """
     submission, now = lock_submission(submission.pk), timezone.now()
     revised = Artifact.staged.filter(submission=submission).select_related("upload").first()
@@ -104,8 +115,8 @@ def send_revision(submission: Submission, note: str, actor: User) -> Artifact:
             next_step="Upload the revised proof first.",
         )
     reject_revision(submission, revised.upload.sha256, now)
-    if gaps := proof_gaps(revised.upload):
-        raise ProblemError(*gaps)
+    if problems := proof_problems(revised.upload):
+        raise ProblemError(*problems)
     newest = _versions(submission)[-1]
     move_artifact(newest, ArtifactState.SUPERSEDED, actor=actor, superseded_at=now)
     move_artifact(revised, ArtifactState.ATTACHED, actor=actor, created_at=now, note=note)

@@ -15,6 +15,10 @@ challenges_changed = Signal()
 # received by `docvqa_site.proofs.shown.prepare`, which raises `ProblemError` for a proof that can't be shown.
 proof_arrived = Signal()
 
+# Sent by `submissions.proof_versions` with `upload`, the file of a proof that isn't sent yet; received by
+# `docvqa_site.proofs.shown.display_problems`, which returns why reviewers couldn't see its pages.
+display_asked = Signal()
+
 # Sent by `evaluation.notifications` with a scored `run`; received by `docvqa_site.boards.ordering.rank_in_words`, which
 # returns the run's rank in words, or an empty text where it has none.
 rank_asked = Signal()

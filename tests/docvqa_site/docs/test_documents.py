@@ -14,7 +14,7 @@ from pytest_django import Settings
 
 from docvqa_site.docs import library
 from docvqa_site.docs.library import Audience, slug_of
-from docvqa_site.docs.rendering import document
+from docvqa_site.docs.rendering import SITE_PAGES, document
 from docvqa_site.docs.search import passages
 from tests.docvqa_site.factories import change_results, scored_submission
 from tests.docvqa_site.ui.test_pages import check
@@ -98,6 +98,12 @@ def links_of(name: str) -> list[str]:
     return [unescape(link) for link in re.findall(r' (?:href|src)="([^"]*)"', document(name).html)]
 
 
+def test_pages_of_the_site_that_documents_name_are_links() -> None:
+    assert '<a href="/data/">Data</a> page' in document("faq").html
+    assert '<a href="/about/contact/">Contact</a> page' in document("faq").html
+    assert '<a href="/submissions/tokens/">Run tokens</a> page' in document("starter-kit").html
+
+
 def test_links_between_documents_lead_to_pages_and_headings() -> None:
     for name in library.names():
         here = reverse("docs:document", args=[library.address(name)])
@@ -106,6 +112,8 @@ def test_links_between_documents_lead_to_pages_and_headings() -> None:
             if "://" in link or path.startswith("mailto:"):
                 continue
             found = resolve(path or here)
+            if found.view_name in SITE_PAGES.values():
+                continue
             if found.view_name == "docs:file":
                 assert found.kwargs["path"] in library.files(), (name, link)
                 continue

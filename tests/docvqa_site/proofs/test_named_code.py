@@ -20,6 +20,7 @@ from tests.docvqa_site.factories import (
     make_team,
     make_upload,
     make_user,
+    revise_proof,
     scored_submission,
 )
 
@@ -131,6 +132,38 @@ def test_the_desk_compares_and_links_the_files(client, settings):
     settings.SOURCE_URL = ""
     place = kit_file(submission, "starter_kit/dp/noise.py")
     assert f'<a href="{place}">starter_kit/dp/noise.py</a>' in desk_of(client, submission)
+
+
+def test_names_of_code_in_the_proof_lead_to_the_cited_code(client):
+    submission = scored_submission()
+    text = (
+        "\n`Keystream`, `keystream.Keystream`, `starter_kit/dp/noise.py`, `nothing`, [`Keystream`](#x), `<b>`.\n"
+        "\n```\nKeystream\n```\n"
+    )
+    make_artifact(submission, ArtifactKind.PRIVACY_PROOF, (PROOF + text).encode(), "proof.md")
+    client.force_login(make_reviewer())
+    address = reverse("reviews:proof", args=[submission.pk])
+    path = "starter_kit/dp/keystream.py"
+    line = (ROOT / path).read_text().partition("class Keystream")[0].count("\n") + 1
+    place = f"{kit_file(submission, path)}#L{line}"
+    page = client.get(address).text
+    for name in ("Keystream", "keystream.Keystream"):
+        assert f'<a href="{place}"><code>{name}</code></a>' in page
+        assert (
+            f'<a href="{place}" target="_blank"><code>{name}</code></a>'
+            in client.get(f"{address}?framed").text
+        )
+    assert f'<a href="{kit_file(submission, "starter_kit/dp/noise.py")}"><code>starter_kit' in page
+    assert page.count(f'href="{place}"') == PROOF.count("`Keystream`") + 2
+    assert ", <code>nothing</code>," in page
+    assert "<b>" not in page
+    # The code that the team ran is another one.
+    changed = re.sub(rf"({path}: )\w{{64}}", rf"\g<1>{'0' * 64}", PROOF) + text
+    revise_proof(
+        submission, make_upload(submission.team, changed.encode(), "proof.md"), submission.created_by
+    )
+    assert place not in client.get(address).text
+    assert "<code>Keystream</code>" in client.get(address).text
 
 
 def test_a_file_that_differs_is_in_view_wherever_a_reviewer_decides(client, changed):

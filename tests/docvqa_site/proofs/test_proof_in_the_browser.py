@@ -36,6 +36,10 @@ def test_pages_are_shown_at_every_width_and_in_a_frame_without_rights(
         expect(image).to_be_visible()
         assert image.evaluate(f"async image => {{ await image.decode(); return ({LOADED})(image) }}") == 1287
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+    # At the width of a phone its text is too small to read.
+    page.get_by_role("link", name="Page 1 of 2 at full size").press("Enter")
+    page.wait_for_url("**/1.webp")
+    assert page.locator("img").evaluate("image => image.naturalWidth") == 1287
     frame = f'<iframe sandbox src="{proof}" width="900" height="600"></iframe>'
     page.route("**/frame", lambda route: route.fulfill(body=frame, content_type="text/html"))
     with page.expect_response("**/1.webp") as response:

@@ -211,5 +211,5 @@ def test_a_reviewer_with_a_conflict_takes_no_proof_and_reads_why(client, submiss
     client.force_login(reviewer)
     page = client.post(reverse("reviews:take", args=[submission.pk]))
     assert (page.status_code, "member of the submitting team" in page.text) == (403, True)
-    assert "You can't review this proof" in unescape(page.text)
+    assert f"You can't review the proof of {submission}" in unescape(page.text)
     assert not ProofReview.objects.exists()

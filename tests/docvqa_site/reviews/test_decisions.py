@@ -80,8 +80,8 @@ def accept(submission, reviewer, reason=""):
     return decide(submission, Decision.ACCEPTED, reason, ALL_YES, actor=reviewer)
 
 
-def reject(submission, reviewer, reason="No composition over rounds."):
-    return decide(submission, Decision.REJECTED, reason, {}, actor=reviewer)
+def reject(submission, reviewer, reason="No composition over rounds.", notes=None):
+    return decide(submission, Decision.REJECTED, reason, {}, actor=reviewer, notes=notes or {})
 
 
 def reject_for_good(submission, *reviewers):
@@ -544,11 +544,16 @@ def test_a_reviewer_is_notified_that_their_rejection_stands(submission, reviewer
 def test_a_rejected_team_reads_every_reason_and_what_it_can_do(
     submission, reviewer, django_capture_on_commit_callbacks
 ):
-    reject(submission, reviewer, "No composition over rounds.")
+    reject(submission, reviewer, "No composition over rounds.", notes={"noise": "It is reused."})
     with django_capture_on_commit_callbacks(execute=True):
-        reject(submission, make_reviewer(), "The noise; it repeats.")
+        reject(submission, make_reviewer(), "The noise; it repeats.", notes={"noise": "By two rounds."})
     (message,) = mail.outbox[-1:]
     for text in (
+        "2 reviewers rejected the privacy proof",
+        "Reviewer 1's notes on questions of the checklist:",
+        "It is reused.",
+        "Reviewer 2's notes on questions of the checklist:",
+        "By two rounds.",
         "Reviewer 1: No composition over rounds.\n",
         "Reviewer 2: The noise; it repeats.\n",
         "The result no longer has a rank.",

@@ -294,13 +294,19 @@ def test_the_top_of_the_page_lists_what_is_missing_with_links(client, submission
     assert "2 entries are missing or wrong" in page
     top = page[page.index("Your decision was not saved") : page.index("“Yes” always counts")]
     assert '<a href="#item-noise">Are the noise' in top
-    assert "round?</a> Answer this question to accept the proof." in top
+    assert "round?</a> An answer is required to accept the proof." in top
     assert '<a href="#id_no_conflict">I have no conflict of interest:</a> Confirm that you have no' in top
     assert top.count("<a ") == 2
     assert 'id="item-noise"' in page
     assert 'aria-describedby="why-noise id_noise_error"' in page
     assert 'id="id_noise_error"' in page
     assert 'id="id_no_conflict"' in page
+    # Questions that lack the same are named in one line.
+    page = client.post(address(submission), {**ACCEPT, "noise": "", "unit": "", "empty_rounds": ""}).text
+    top = " ".join(page[page.index("What to fix") : page.index("“Yes” always counts")].split())
+    assert top.count("An answer is required to accept the proof.") == 1
+    assert ">unit</a>, " in top
+    assert ">empty rounds</a>" in top
 
 
 def test_answers_that_could_not_be_recorded_are_counted_as_saved(client, submission, reviewer):

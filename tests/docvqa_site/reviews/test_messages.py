@@ -166,15 +166,21 @@ def test_the_pages_post_messages_and_say_what_is_wrong(client, submission, revie
     desk = client.get(address("desk", submission)).text
     assert desk.index('id="item-noise"') < desk.index("Which deviation?") < desk.index('id="item-adaptivity"')
     assert '<span class="badge">1 message</span></summary>' in desk
+    # It is said where the page is opened.
+    client.post(address("message", submission), {"item": "noise", "text": "And the sampling?"})
+    desk = client.get(address("desk", submission)).text
+    done = desk.index("Your message has been sent to the team.")
+    assert desk.index('id="item-noise"') < done < desk.index('id="item-adaptivity"')
+    assert desk.count("Your message has been sent to the team.") == 1
     client.force_login(submission.created_by)
     sent = client.post(address("team_message", submission), {"item": "noise", "text": "4 C."})
     assert sent.url == address("team", submission)
     client.force_login(reviewer)
     desk = client.get(address("desk", submission)).text
-    assert '<span class="badge">2 messages, last from the team</span></summary>' in desk
+    assert '<span class="badge">3 messages, last from the team</span></summary>' in desk
     client.force_login(submission.created_by)
     assert client.post(address("team_message", submission), {"item": "x", "text": "4 C."}).status_code == 422
-    assert AuditEntry.objects.filter(action="review_message.posted").count() == 2
+    assert AuditEntry.objects.filter(action="review_message.posted").count() == 3
 
 
 def test_the_team_reads_decisions_with_notes_and_is_led_there(client, submission, reviewer):

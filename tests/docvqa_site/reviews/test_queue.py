@@ -58,12 +58,16 @@ def test_the_reviewers_own_teams_are_left_out(reviewer):
 def test_the_page_shows_flags_and_hides_what_others_decided(client, reviewer):
     submission = scored_submission()
     change_results(submission.runs.get(), checks=[{"id": "record.providers", "status": "flagged"}])
-    accept(submission, make_reviewer())
+    accept(submission, make_reviewer(name="Rita Review"))
     page = client.get(QUEUE).text
     assert reverse("reviews:desk", args=[submission.pk]) in page
     assert "1 flagged" in page
     assert "/docs/roles/reviewer/" in page
     assert "accepted by" not in page
+    assert "Rita Review" not in page
+    accept(submission, reviewer)
+    # Nobody was assigned.
+    assert f"Rita Review, {reviewer}" in client.get(QUEUE).text
 
 
 def test_a_row_says_what_the_reviewer_has_done_and_what_is_due_comes_first(client, reviewer):

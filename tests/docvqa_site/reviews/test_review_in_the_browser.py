@@ -105,11 +105,17 @@ def test_three_reviewers_settle_a_proof(desk, submission):
     note = page.locator("#item-noise").get_by_label("Note")
     page.locator("#item-noise .note > summary").click()
     note.fill("j is a letter here")
-    expect(page.get_by_text("16 of 16 answered")).to_be_visible()
+    expect(page.locator("#desk-state")).to_contain_text("16 of 16 answered Saved ")
+    # By a button, from where the reviewer is, with the same words above and beside it.
+    note.fill("j is a letter here, too")
+    button(page, "Save draft").press("Enter")
+    expect(page.locator("#draft-state")).to_contain_text("16 of 16 answered Saved ")
     expect(page.locator("#desk-state")).to_contain_text("Saved ")
+    expect(button(page, "Save draft")).to_be_focused()
+    expect(page.locator("#draft-state")).to_be_in_viewport()
     page.reload()
-    expect(page.get_by_text("16 of 16 answered")).to_be_visible()
-    expect(note).to_have_value("j is a letter here")
+    expect(page.locator("#desk-state")).to_contain_text("16 of 16 answered")
+    expect(note).to_have_value("j is a letter here, too")
     decide(page, "Accept")
 
     page = desk()
@@ -276,6 +282,11 @@ def test_a_link_to_a_fact_shows_what_was_found(desk, submission):
     page.locator("#item-sampling > summary").click()
     page.locator('#item-sampling a[href="#fact-record.providers"]').click()
     expect(page.locator("#fact-record\\.providers").get_by_text("should have 30")).to_be_in_viewport()
+    every = page.locator(".recorded").get_by_text("should have 30")
+    page.get_by_role("button", name="Open all results").click()
+    assert all(one.is_visible() for one in every.all())
+    page.get_by_role("button", name="Close all results").click()
+    assert not any(one.is_visible() for one in every.all())
     # Though what is unfolded now has moved the question.
     page.go_back()
     expect(page.locator("#item-sampling > summary")).to_be_in_viewport()
@@ -334,6 +345,28 @@ def test_the_proof_begins_in_the_first_window_and_moves_to_the_section_of_a_ques
     page.locator("#item-noise > summary").click()
     page.locator("#item-noise").get_by_role("link", name="Section “Noise” of the proof").click()
     expect(proof.get_by_role("heading", name="Noise")).to_be_in_viewport()
+    # Also where the page is opened at the question, as after a message about it.
+    page.locator("#messages").locator("..").get_by_label("About").select_option(value="sampling")
+    page.get_by_label("Message", exact=True).fill("Is it Poisson?")
+    button(page, "Send to the team").click()
+    expect(page.get_by_text("Your message has been sent to the team.")).to_be_in_viewport()
+    expect(proof.get_by_role("heading", name="Sampling")).to_be_in_viewport()
+
+
+def test_a_long_list_of_cited_code_leaves_the_proof_in_sight(desk, submission):
+    cited = "".join(f"  evaluator/file_{number}.py: {HASH}\n" for number in range(64))
+    text = f"---\ncode:\n{cited}---\n{PROOF}"
+    with transaction.atomic():
+        upload = make_upload(submission.team, text.encode(), "proof.md")
+        revise_proof(submission, upload, owner_of(submission.team))
+    page = desk()
+    page.get_by_text("Code cited in the proof: 64 files").click()
+    last = page.locator(".cited-list li").last
+    expect(last).not_to_be_in_viewport()
+    page.evaluate("scrollTo(0, document.querySelector('#decision').offsetTop)")
+    expect(page.locator("iframe")).to_be_in_viewport(ratio=0.9)
+    last.scroll_into_view_if_needed()
+    expect(last).to_be_in_viewport()
 
 
 def test_letters_answer_only_where_an_answer_has_the_focus_and_answers_are_cleared(desk):
@@ -374,7 +407,11 @@ def test_tables_of_runs_and_proofs_fit_a_common_window(desk, submission):
     page.get_by_text("Runs and checks").click()
     expect(page.get_by_role("cell", name="training run 2")).to_be_visible()
     width = "(it) => it.scrollWidth - it.clientWidth"
-    assert page.get_by_role("region", name="Runs", exact=True).evaluate(width) == 0
+    region = page.get_by_role("region", name="Runs", exact=True)
+    assert region.evaluate(width) == 0
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert region.evaluate(width) == 0
+    expect(region.get_by_role("link", name="Evidence at ε = 8", exact=True)).to_be_visible()
     page = desk(reviewer, reverse("admin:reviews_proof_changelist"))
     expect(page.get_by_role("columnheader", name="Track")).to_be_in_viewport(ratio=1)
     assert page.locator("#changelist .results").evaluate(width) == 0

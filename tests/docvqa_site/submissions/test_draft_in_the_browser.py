@@ -9,6 +9,7 @@ from django.utils import timezone
 from playwright.sync_api import expect
 
 from docvqa_site.evaluation.models import Evaluation
+from docvqa_site.proofs.drawing import draw_next
 from docvqa_site.submissions.models import Artifact, Run, RunState
 from docvqa_site.uploads.models import Upload, UploadState
 from docvqa_site.uploads.stores import current_store
@@ -20,6 +21,7 @@ from tests.docvqa_site.submissions.contents import checkpoint as weights
 from tests.docvqa_site.submissions.draft_page import MEGABYTE, PARTS, choose, draft_file, stored_content
 from tests.docvqa_site.submissions.drafts import make_private_track
 from tests.docvqa_site.submissions.records import record_of
+from tests.docvqa_site.submissions.submitting import codes
 from tests.docvqa_site.uploads.sending import sha
 from tests.evaluator.folding.made_runs import make_base
 from tests.evaluator.folding.made_runs import make_run as make_folded_run
@@ -404,3 +406,27 @@ def test_a_run_is_removed_only_after_a_question_and_the_focus_stays_at_its_place
     expect(heading).to_be_focused()
     expect(heading).to_have_accessible_description("The run at ε = 4 and its files were removed.")
     assert draft.runs.get().budget == 1.0
+
+
+def test_a_broken_pdf_is_announced_once_its_pages_are_drawn_and_does_not_count(
+    live_server, client, draft, open_page, tmp_path, complaints
+):
+    draft.track = make_private_track()
+    draft.save()
+    draft.runs.update(budget=8.0)
+    path = tmp_path / "bad.pdf"
+    path.write_bytes(b"%PDF-1.7 nothing else")
+    page = open_page()
+    choose(page, "privacy_proof", path)
+    proof = draft_file(page, "privacy_proof")
+    expect(proof.get_by_text("The pages of this PDF are being rendered.")).to_be_visible()
+    expect(page.locator("#progress")).to_contain_text("1 of")
+    assert draw_next()
+    expect(proof.get_by_role("status")).to_have_text("The pages of bad.pdf can't be shown. Replace the file.")
+    expect(proof.get_by_text("E_PROOF_PAGES")).to_be_visible()
+    expect(proof.get_by_text("Replace it with an unencrypted PDF")).to_be_visible()
+    expect(proof.locator(".tick")).to_have_text("✗")
+    expect(page.locator("#progress")).to_contain_text("0 of")
+    expect(page.locator("#readiness")).to_contain_text("The pages of the PDF can't be shown on the site.")
+    assert "E_PROOF_PAGES" in codes(draft)
+    assert complaints == []

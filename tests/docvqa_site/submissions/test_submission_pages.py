@@ -172,8 +172,11 @@ class TestDraftPage:
                 assert f'<a href="#{place}">{message}</a>' in html
                 assert f'id="{place}"' in html
         # Nothing stands between the alert and what it announces.
-        announced = html.partition("What is missing or wrong:")[2].partition("E_ARTIFACT_MISSING")[0]
+        announced = html.partition("What is missing or wrong:")[2].partition("The checkpoint is missing.")[0]
         assert "submissions used" not in announced
+        # Each in a line, with advice where its place doesn't take what is missing.
+        assert 'class="problem"' not in html
+        assert "under “Edit the description”" in html
 
     def test_it_names_what_is_missing_and_then_offers_to_submit(self, member, team):
         assert "The checkpoint is missing." in page(
@@ -258,7 +261,7 @@ class TestDraftPage:
         assert "<title>Error: " in html
         assert "<title>Error: " not in page(member, "detail", submission.pk)
         assert "Not submitted" in html.partition('id="submit"')[2]
-        assert "E_ARTIFACT_MISSING" in html
+        assert "The checkpoint is missing." in html.partition("Not submitted")[2]
 
     def test_its_progress_line_says_what_is_next(self, member, team):
         run = make_run(make_submission(team))
@@ -402,7 +405,9 @@ class TestDraftPage:
         submission = make_submission(team, title="Before", description="old")
         fields = {"title": "After", "description": r"# Head *x* $\sigma = 1$", "preview": "1"}
         html = post(member, "edit", submission.pk, **fields).content.decode()
-        assert 'id="preview"' in html
+        # The address names it, so that it takes the focus.
+        assert '<h2 id="preview" tabindex="-1">' in html
+        assert "<title>Preview: Edit" in html
         assert "<em>x</em>" in html
         assert "<math" in html
         assert 'value="After"' in html

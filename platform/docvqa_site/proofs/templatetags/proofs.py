@@ -11,6 +11,9 @@ register = template.Library()
 
 
 @register.inclusion_tag("proofs/display.html")
-def proof_display(upload: Upload, address: str) -> dict[str, Any]:
-    """Show what reviewers can't see of a proof, with the link to the page at `address`, which shows what they see."""
-    return {"display": display_of(upload), "address": address}
+def proof_display(upload: Upload, address: str, page: str) -> dict[str, Any]:
+    """Show what reviewers can't see of a proof, with the link to the page at `address`, which shows what they see.
+
+    While the pages of a PDF are being drawn, a browser asks the `page` that this is part of for the outcome.
+    """
+    return {"display": display_of(upload), "address": address, "page": page}

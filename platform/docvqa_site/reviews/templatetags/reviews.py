@@ -28,9 +28,14 @@ def method_and_code(submission: Submission) -> dict[str, Any]:
 
 
 @register.simple_tag
-def epsilons_by_run(runs: Sequence[RunStatus]) -> list[tuple[EpsilonColumn, list[Epsilon | None]]]:
-    """Return each recomputed ε that boards have a column for, with its value in every run."""
-    return [(column, [column.of(status.run.results) for status in runs]) for column in EPSILON_COLUMNS]
+def epsilons_by_run(
+    runs: Sequence[RunStatus],
+) -> list[tuple[EpsilonColumn, list[tuple[float | None, Epsilon | None]]]]:
+    """Return each recomputed ε that boards have a column for, with the budget of every run and its value there."""
+    return [
+        (column, [(status.run.budget, column.of(status.run.results)) for status in runs])
+        for column in EPSILON_COLUMNS
+    ]
 
 
 @register.filter

@@ -383,7 +383,7 @@ class TestChecks:
 
     def test_each_comes_with_its_meaning_and_its_limit(self, run):
         html = evidence(run)
-        assert 'What this checks<span class="visually-hidden">: ' in html
+        assert 'What this checks<span class="visually-hidden"> (' in html
         for shown in results.shown_checks(run):
             text = CHECKS[shown.check.id]
             assert (shown.name, shown.meaning, shown.limit) == (text.name, text.meaning, text.limit)

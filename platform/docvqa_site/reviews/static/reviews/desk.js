@@ -74,6 +74,12 @@ state?.addEventListener("htmx:beforeRequest", (event) => {
 state?.addEventListener("htmx:afterRequest", (event) => {
   if (event.detail.successful) saved = sent;
 });
+// The button does at once what happens by itself, and whoever presses it stays where they are.
+review?.querySelector("[data-save]").addEventListener("click", (event) => {
+  event.preventDefault();
+  state.textContent = "Saving …";
+  htmx.trigger(state, "save");
+});
 review?.addEventListener("submit", () => {
   isPosted = true;
   state.dispatchEvent(new Event("htmx:abort"));
@@ -110,6 +116,22 @@ review?.addEventListener("keydown", (event) => {
   acts[event.key]();
 });
 
+// What the checks found, at once.
+const results = [...document.querySelectorAll(".recorded .found > td > details")];
+const openResults = document.getElementById("open-found");
+if (results.length) {
+  openResults.hidden = false;
+  openResults.addEventListener("click", () => {
+    const open = !results.every((one) => one.open);
+    for (const one of results) one.open = open;
+  });
+  for (const one of results) {
+    one.addEventListener("toggle", () => {
+      openResults.textContent = results.every((each) => each.open) ? "Close all results" : "Open all results";
+    });
+  }
+}
+
 /** A link from the list of what is missing leads into a question, unfolded; one to a fact shows what was found. */
 function unfold() {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
@@ -135,12 +157,16 @@ review?.addEventListener("focusin", (event) => {
   if (item && alone) alone.search = `?question=${item.id.replace("item-", "")}`;
 });
 addEventListener("hashchange", () => unfold()?.scrollIntoView());
-unfold();
+// Whoever comes back to a question finds the proof at its section.
+const section = unfold()?.querySelector("a.if-beside");
+if (section) document.querySelector('iframe[name="proof"]').src = section.href;
 // A browser that comes to the fragment of the address takes the focus away.
 addEventListener("load", unfold);
 
 for (const name of ["htmx:sendError", "htmx:responseError", "htmx:timeout"]) {
   state?.addEventListener(name, () => {
-    state.textContent = "Not saved: the site can't be reached, or you are logged out. Your text is still here.";
+    for (const place of [state, document.getElementById("draft-state")]) {
+      place.textContent = "Not saved: the site can't be reached, or you are logged out. Your text is still here.";
+    }
   });
 }

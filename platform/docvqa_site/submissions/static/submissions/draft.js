@@ -110,6 +110,8 @@ function bind(section) {
   // "idle": a file may be chosen; "choosing": the headers of shards are read; "asking": whether the uploaded file is
   // replaced; "sending"; "stopped": it may be resumed.
   let phase = "idle";
+  // The stored proof, and how it is displayed.
+  let display = displayed();
   // Called with the artifact that the file became, or null, when another file may be chosen.
   let onEnd = () => {};
 
@@ -128,6 +130,11 @@ function bind(section) {
   section.addEventListener("htmx:afterSettle", () => {
     const none = input.multiple ? "Choose a file or shards" : "Choose a file";
     label.firstChild.data = find(".tick") ? "Replace" : none;
+    announceDisplay();
+  });
+  section.addEventListener("htmx:beforeRequest", (event) => {
+    // A hidden tab doesn't ask for pages that are being drawn.
+    if (document.hidden && event.target.dataset.outcome) event.preventDefault();
   });
   button("pause").addEventListener("click", () => upload?.pause());
   button("resume").addEventListener("click", send);
@@ -176,6 +183,23 @@ function bind(section) {
   function keep() {
     returnToChooser();
     say(`${stored()} is kept.`);
+  }
+
+  function displayed() {
+    return { file: find(".tick + strong")?.dataset.sha256, outcome: find("[data-outcome]")?.dataset.outcome };
+  }
+
+  // The pages of a PDF are drawn some time after it has arrived. One that can't be shown doesn't count as a file.
+  function announceDisplay() {
+    const before = display;
+    display = displayed();
+    if (!display.outcome || (display.file === before.file && display.outcome === before.outcome)) return;
+    if (display.outcome === "problem") {
+      say(`The pages of ${stored()} can't be shown. Replace the file.`);
+      section.dispatchEvent(new CustomEvent("artifact-attached", { bubbles: true }));
+    } else if (before.outcome === "waiting" && display.outcome === "shown") {
+      say(`The pages of ${stored()} are rendered.`);
+    }
   }
 
   // The name of the file that is in this place.
