@@ -21,7 +21,7 @@ from docvqa_site.boards.columns import columns_of
 from docvqa_site.boards.leakage import leakage_plot, measured, stated
 from docvqa_site.boards.leakage import verdict as leakage_verdict
 from docvqa_site.boards.models import newest_results
-from docvqa_site.boards.ordering import pending_levels, rank_if_published
+from docvqa_site.boards.ordering import WouldRank, pending_levels, rank_if_published
 from docvqa_site.boards.ranking import Entry, Row
 from docvqa_site.boards.standings import Standing, standings_of
 from docvqa_site.boards.table import Table
@@ -60,13 +60,13 @@ class MethodRun:
 
     Attributes:
         row: The run as the boards show it.
-        would_rank: The rank that it would have if its team published it; None where it is public, and for others.
+        would_rank: The rank that it would have if it were ranked today; None where it is public, and for others.
     """
 
     status: RunStatus
     row: Row
     reason: Shortfall | None
-    would_rank: int | None = None
+    would_rank: WouldRank | None = None
 
     @property
     def cells(self) -> list[SafeString]:
@@ -111,7 +111,7 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
             one,
             verdict,
             standing=standings.get(one.run.pk),
-            shows_would_rank=membership is not None and submission.is_unpublished and not submission.practice,
+            shows_would_rank=membership is not None and submission.is_unpublished,
             names_team=names_team,
         )
         for one in status["statuses"]
