@@ -35,6 +35,7 @@ from docvqa_site.notifications.inbox import mark_read, notifications_of
 from docvqa_site.pages.citing import cited_people, entries
 from docvqa_site.pages.progress import plot_with_mark, rank_plots
 from docvqa_site.pages.question_types import type_rows
+from docvqa_site.reviews.declared import settings_of
 from docvqa_site.reviews.models import Decision
 from docvqa_site.reviews.publication import proof_note, public_proof_url
 from docvqa_site.reviews.selectors import judges_alone, may_organize, verdict_on
@@ -139,6 +140,10 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "final_ranks": _final_ranks(submission) if is_listed else [],
         "runs": runs,
         "invalid": invalid,
+        # Whoever sees who the team is may read the records, too.
+        "run_settings": settings_of([(at_budget(run.budget, "{}") or "Run", run) for run in scored])
+        if names_team and submission.track.kind.is_accounted
+        else [],
         "types": type_rows([(at_budget(run.budget, "{}") or "ANLS", run.results) for run in scored]),
         "has_leakage": any(run.results.leakage for run in scored),
         "leakage_sizes": sorted(

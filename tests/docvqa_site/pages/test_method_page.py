@@ -20,6 +20,7 @@ from tests.docvqa_site.factories import (
     make_submission,
     make_track,
 )
+from tests.docvqa_site.submissions.records import record_of
 
 pytestmark = pytest.mark.django_db
 
@@ -120,3 +121,22 @@ def test_the_hash_of_an_annex_is_told_from_that_of_its_body(client, submission):
     make_artifact(submission.runs.first(), ArtifactKind.TRAINING_ANNEX)
     client.force_login(submission.created_by)
     assert "The check “annex file” shows that of its body" in client.get(submission.get_absolute_url()).text
+
+
+def test_everyone_who_may_read_the_records_reads_the_settings_of_the_runs(client, submission):
+    assert 'id="settings"' not in client.get(submission.get_absolute_url()).text
+    first, second = submission.runs.order_by("budget")
+    for run in (first, second):
+        make_artifact(run, ArtifactKind.TRAINING_RECORD, record_of(None, f"{run}".encode()), "record.jsonl")
+    text = " ".join(client.get(submission.get_absolute_url()).text.split())
+    assert '<a href="#settings">Settings</a>' in text
+    table = text[text.index('<h2 id="settings">') :]
+    for row in ("Clip norm", "Noise multiplier", "Provider rate", "Server&#x27;s step"):
+        assert f'<th scope="row">{row}</th> <td data-label="ε = 1">' in table
+    assert '<td data-label="ε = 4">sum, learning rate 1</td>' in table
+    # Without adapters there is no row of their rank.
+    assert "Adapter rank" not in table
+    submission.anonymous = True
+    submission.alias = "Someone"
+    submission.save()
+    assert 'id="settings"' not in client.get(submission.get_absolute_url()).text
