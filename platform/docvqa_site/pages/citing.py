@@ -42,9 +42,12 @@ def entries(submission: Submission, people: Iterable[User]) -> list[tuple[str, s
 def bibtex(submission: Submission, people: Iterable[User], run: Run | None = None) -> str:
     """Return the entry of a submission, whose members `people` show their iDs. Its key stays when it is renamed.
 
-    That of one `run` leads to its page of evidence, which an anonymous team's run hasn't, and has its values alone.
+    That of one `run` at a budget leads to its page of evidence, which an anonymous team's run hasn't, and has its
+    values alone.
     """
     made = submission.submitted_at or submission.created_at
+    # The only run of a board without a budget is all that its submission has: one key, one address.
+    run = run if run and run.budget is not None else None
     named = [f"{user.name}, {address_of(user.orcid)}" for user in _verified(people)]
     values = measured(submission, run)
     notes = [*values, f"ORCID: {'; '.join(named)}"] if named else values

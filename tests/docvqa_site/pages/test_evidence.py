@@ -92,6 +92,20 @@ def test_a_team_downloads_each_of_its_own_files_from_the_page_of_its_submission(
     assert "(no longer stored)" in html
 
 
+def test_a_run_without_a_budget_is_cited_alike_on_both_pages(client: Client) -> None:
+    run = make_run(
+        make_submission(track=make_track(), state=SubmissionState.SUBMITTED), state=RunState.SCORED
+    )
+    evidence = client.get(reverse("submissions:run", args=[run.submission_id, run.pk])).text
+    entries = [
+        re.search(r"@\w+\{pfl-docvqa-.*?\n\}", page, re.DOTALL)
+        for page in (evidence, client.get(run.submission.get_absolute_url()).text)
+    ]
+    assert entries[0] is not None
+    assert entries[1] is not None
+    assert entries[0][0] == entries[1][0]
+
+
 def test_the_annex_and_whatever_else_is_no_such_page_even_for_its_team(client: Client, run: Run) -> None:
     client.force_login(owner_of(run.submission.team))
     for kind in (ANNEX, ArtifactKind.CHECKPOINT, "settings", "x"):
