@@ -34,7 +34,7 @@ from docvqa_site.evaluation.views import status_context
 from docvqa_site.notifications.inbox import mark_read, notifications_of
 from docvqa_site.pages.citing import cited_people, entries
 from docvqa_site.pages.progress import plot_with_mark, rank_plots
-from docvqa_site.pages.question_types import type_rows
+from docvqa_site.pages.question_types import PROVIDERS, type_rows, types_title
 from docvqa_site.reviews.declared import settings_of
 from docvqa_site.reviews.models import Decision
 from docvqa_site.reviews.publication import proof_note, public_proof_url
@@ -121,6 +121,7 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
     scored = [one.status.run for one in runs]
     invalid = [one for one in runs if one.reason and one.reason.is_invalid]
     leaked = measured(scored)
+    types = type_rows([(at_budget(run.budget, "{}") or "ANLS", run.results) for run in scored])
     people = cited_people(submission)
     context = {
         "submission": submission,
@@ -144,7 +145,9 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "run_settings": settings_of([(at_budget(run.budget, "{}") or "Run", run) for run in scored])
         if names_team and submission.track.kind.is_accounted
         else [],
-        "types": type_rows([(at_budget(run.budget, "{}") or "ANLS", run.results) for run in scored]),
+        "types": types,
+        "types_title": types_title(types),
+        "has_types": any(row.name not in PROVIDERS for row in types),
         "has_leakage": any(run.results.leakage for run in scored),
         "leakage_sizes": sorted(
             {

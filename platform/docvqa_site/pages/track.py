@@ -49,6 +49,8 @@ PAGE_LENGTH = 50
 NEAREST = 10
 LEADING = 15
 ALL = "all"
+# The columns of boards that the overview of all budgets has as well.
+OVERVIEW = ("rank", "anls", "status")
 ALL_BUDGETS = "All ε"
 OWN = ' <span class="badge badge-own">your team</span>'
 
@@ -185,7 +187,7 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
             "glance": glance,
             "plot": plot,
             "boards": with_own_marked(boards, team),
-            "terms": board_table(shown, more=asked.more).terms,
+            "terms": _terms(shown, asked),
             "trust_levels": [(level.label, meaning) for level, meaning in MEANINGS.items()],
             "own_team": team,
             "deadline": deadline,
@@ -208,6 +210,14 @@ def _addresses_of(team: Team | None, track: Track) -> Iterable[str]:
     """Return the addresses of the pages of a team's methods in a track; none of no team."""
     own = submissions_of(team).filter(track=track).values_list("pk", flat=True) if team else []
     return submission_addresses(own).values()
+
+
+def _terms(track: Track, asked: BoardQuery) -> list[SafeString]:
+    """Return links to what the glossary says of the columns below which they are listed."""
+    table = board_table(track, more=asked.more)
+    if asked.is_overview:
+        table = replace(table, columns=[column for column in table.columns if column.key in OVERVIEW])
+    return table.terms
 
 
 def titles_of_data(track: Track) -> list[str]:

@@ -59,6 +59,7 @@ def test_the_next_step_leads_from_an_account_to_a_first_submission(client):
     assert next_step(user) == "Submit it"
     assert needs(user) == [f"“{draft}” is a draft. Finish and submit it."]
     page = shown(client, user)
+    assert 'href="/docs/roles/participant/">Take part in ten minutes</a>: the short guide' in page
     assert draft.get_absolute_url() in page
     assert "Your next step" in page
 

@@ -59,6 +59,15 @@ def test_a_method_has_a_table_of_its_types_at_every_budget(client, submission):
     assert '<th scope="row">date &amp; &lt;b&gt;</th> <td class="num" data-label="ε = 1">–</td>' in text
 
 
+def test_a_table_of_seen_and_unseen_providers_alone_speaks_of_no_types(client, submission):
+    for run in submission.runs.all():
+        change_results(run, question_types=[{**TYPES[0], "name": name} for name in ("seen", "unseen")])
+    text = " ".join(client.get(submission.get_absolute_url()).text.split())
+    assert '<h2 id="by-type">ANLS on seen and unseen providers</h2>' in text
+    assert "The table lists the questions about providers that were in the training data (seen)" in text
+    assert "question type" not in text
+
+
 def test_without_types_there_is_no_such_table(client, submission):
     for run in submission.runs.all():
         change_results(run, question_types=[])
