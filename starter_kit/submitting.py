@@ -430,7 +430,9 @@ def status_line(run: RunStatus) -> str:
     queue = f", position {run.queue_position} in the queue" if run.queue_position else ""
     later = f", next attempt at {run.next_attempt_at:%Y-%m-%d %H:%M} UTC" if run.next_attempt_at else ""
     time_left = in_words(run.remaining_s)
-    return f"{name}: {run.state}{step}{queue}{later}{f', {time_left}' if time_left else ''}"
+    # A run is running from its first step on, also while the next one waits.
+    state = RunState.QUEUED if run.queue_position else run.state
+    return f"{name}: {state}{step}{queue}{later}{f', {time_left}' if time_left else ''}"
 
 
 def rank_text(run: RunStatus | ListedRun) -> str:

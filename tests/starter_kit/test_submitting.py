@@ -499,8 +499,8 @@ def test_watching_reports_each_change_until_the_run_is_scored(
     assert lines == [
         "run: queued, validate, position 1 in the queue",
         "run: running, validate",
-        "run: running, communication, position 1 in the queue",
-        "run: running, scoring, position 1 in the queue",
+        "run: queued, communication, position 1 in the queue",
+        "run: queued, scoring, position 1 in the queue",
         "run: running, scoring",
         "run: running, scoring, about 4 min left",
         "run: scored, ANLS 0.5, 6,000 bytes",
