@@ -114,14 +114,31 @@ def declared_of(runs: Iterable[Run]) -> dict[UUID, dict[str, str]]:
     return {run: texts for run, upload, key in stored if (texts := _texts(upload, key))}
 
 
-def settings_of(runs: Sequence[tuple[str, Run]]) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return the settings that some of these named runs have, each with every run's name and text."""
-    found = declared_of(run for _, run in runs)
+@dataclass(frozen=True)
+class SettingsTable:
+    """The settings of some runs, by the names of the runs.
+
+    Attributes:
+        rows: The title of each setting that some run has, and its texts: one for all runs where they are equal.
+    """
+
+    runs: Sequence[str]
+    rows: Sequence[tuple[str, Sequence[tuple[str, str]]]]
+
+
+def settings_of(runs: Sequence[tuple[str, Run]]) -> SettingsTable:
+    """Return the settings of these named runs, without rows where no record can be read."""
+    found, names = declared_of(run for _, run in runs), [name for name, _ in runs]
+    texts = {one.title: [found.get(run.pk, {}).get(one.key, "") for _, run in runs] for one in SETTINGS}
     rows = [
-        (one.title, [(name, found.get(run.pk, {}).get(one.key, "")) for name, run in runs])
-        for one in SETTINGS
+        (
+            title,
+            [("All runs", own[0])] if len(set(own)) == 1 < len(own) else list(zip(names, own, strict=True)),
+        )
+        for title, own in texts.items()
+        if any(own)
     ]
-    return [(title, cells) for title, cells in rows if any(text for _, text in cells)]
+    return SettingsTable(names, rows)
 
 
 def _texts(upload: UUID, store_key: str) -> dict[str, str]:
