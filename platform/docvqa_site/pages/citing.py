@@ -47,7 +47,8 @@ def bibtex(submission: Submission, people: Iterable[User], run: Run | None = Non
     """
     made = submission.submitted_at or submission.created_at
     # The only run of a board without a budget is all that its submission has: one key, one address.
-    run = run if run and run.budget is not None else None
+    of_run = at_budget(run.budget, "-epsilon-{}", plain) if run else ""
+    run = run if of_run else None
     named = [f"{user.name}, {address_of(user.orcid)}" for user in _verified(people)]
     values = measured(submission, run)
     notes = [*values, f"ORCID: {'; '.join(named)}"] if named else values
@@ -66,7 +67,6 @@ def bibtex(submission: Submission, people: Iterable[User], run: Run | None = Non
         "note": in_latex(". ".join(notes)),
     }
     filled = {name: value for name, value in fields.items() if value}
-    of_run = at_budget(run.budget, "-epsilon-{}", plain) if run else ""
     return entry(f"pfl-docvqa-{str(submission.pk)[:8]}{of_run}", filled)
 
 

@@ -143,7 +143,7 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "invalid": invalid,
         # Whoever sees who the team is may read the records, too.
         "run_settings": settings_of([(at_budget(run.budget, "{}") or "Run", run) for run in scored])
-        if names_team and submission.track.kind.is_accounted
+        if names_team
         else None,
         "types": types,
         "types_title": types_title(types),
