@@ -140,7 +140,8 @@ def prepare(
 
     Raises:
         ProblemError: The track doesn't exist, a file is missing, a record is invalid or carries no run token, a run
-            can't answer a challenge, two runs are for the same board, or a checkpoint was submitted before.
+            can't answer a challenge, two runs are for the same board, a checkpoint was submitted before, or the team's
+            quota is used up.
     """
     for path in folders:
         if not path.is_dir():
@@ -161,6 +162,7 @@ def prepare(
             next_step="Check the path of the proof.",
         )
     rules = client.track(track)
+    _require_slot(client, track, practice=practice)
     runs: dict[float | None, PlannedRun] = {}
     for path in folders:
         run = _planned_run(path, rules, with_code=with_code)
@@ -228,6 +230,17 @@ def is_declared(kinds: Collection[ArtifactKind], log: Path) -> bool:
     with log.open("rb") as file:
         has_rows = bool(file.readline() and file.readline())
     return has_rows and not {ArtifactKind.TRANSCRIPT, ArtifactKind.MESSAGES} <= set(kinds)
+
+
+def _require_slot(client: SiteClient, track: str, *, practice: bool) -> None:
+    """Raise `ProblemError` (`E_SUBMISSION_QUOTA`) where the site would reject the submission after its upload."""
+    quota = client.quota(track, practice=practice)
+    if quota.next_slot:
+        raise ProblemError.of(
+            ErrorCode.SUBMISSION_QUOTA,
+            expected=f"at most {quota.limit} {'practice ' if practice else ''}submissions in 24 hours",
+            next_step=f"Nothing was uploaded. The next slot is free on {quota.next_slot:%Y-%m-%d at %H:%M} UTC.",
+        )
 
 
 def _require_new(client: SiteClient, track: str, runs: Iterable[PlannedRun]) -> None:
@@ -417,7 +430,9 @@ def status_line(run: RunStatus) -> str:
     queue = f", position {run.queue_position} in the queue" if run.queue_position else ""
     later = f", next attempt at {run.next_attempt_at:%Y-%m-%d %H:%M} UTC" if run.next_attempt_at else ""
     time_left = in_words(run.remaining_s)
-    return f"{name}: {run.state}{step}{queue}{later}{f', {time_left}' if time_left else ''}"
+    # A run is running from its first step on, also while the next one waits.
+    state = RunState.QUEUED if run.queue_position else run.state
+    return f"{name}: {state}{step}{queue}{later}{f', {time_left}' if time_left else ''}"
 
 
 def rank_text(run: RunStatus | ListedRun) -> str:

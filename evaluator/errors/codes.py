@@ -311,7 +311,8 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ),
     ErrorCode.RECORD_KEY: Explanation(
         "The training record is signed with a key that isn't registered for your team.",
-        "Register the key with `pfl key register`, or on your team's page, and submit again.",
+        "Register the key with `pfl key register`, or on your team's page. Then choose the file again, or run the same "
+        "command again.",
     ),
     ErrorCode.RECORD_TOKEN: Explanation(
         "The training record doesn't contain a valid, unused run token of your team for this track.",

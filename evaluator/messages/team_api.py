@@ -31,13 +31,17 @@ class TeamMember(Response):
 
 
 class OwnTeam(Response):
-    """The team that one is in. `url` is the address of its public page, `role` one's own."""
+    """The team that one is in. `url` is the address of its public page, `role` one's own.
+
+    `country` is a code of two letters (ISO 3166), or empty.
+    """
 
     name: str
     slug: str
     url: str
     affiliation: str
     website: str
+    country: str = ""
     role: Literal["owner", "member"]
     members: list[TeamMember]
 
@@ -48,6 +52,7 @@ class NewTeam(Request):
     name: str
     affiliation: str = ""
     website: str = ""
+    country: str = ""
 
 
 class ChangedTeam(Request):
@@ -55,6 +60,7 @@ class ChangedTeam(Request):
 
     affiliation: str | None = None
     website: str | None = None
+    country: str | None = None
 
 
 class NewInvitation(Request):

@@ -48,7 +48,9 @@ def describe(
         lines = [problem.where.rpartition(" ")[2] for problem in gap_problems(path)]
         print_lines(f"{path}: fill in {'line' if len(lines) == 1 else 'lines'} {', '.join(lines)}")
     proof = ["--proof", str(out / PROOF)] if PROOF in texts else []
-    command = ["pfl", "submit", *map(str, runs), "--track", "TRACK", "--title", "TITLE"]
+    tracks = {run.record.run.track if run.record else "TRACK" for run in described}
+    track = tracks.pop() if len(tracks) == 1 else "TRACK"
+    command = ["pfl", "submit", *map(str, runs), "--track", track, "--title", "TITLE"]
     print_lines(f"Next: {shlex.join([*command, '--description', f'@{out / METHOD}', *proof])}")
 
 

@@ -30,6 +30,7 @@ from evaluator.messages.api import (
     NewSigningKey,
     NewSubmission,
     Problems,
+    QuotaStatus,
     Request,
     RunSummary,
     RunTokenPage,
@@ -124,6 +125,10 @@ class SiteClient:
     def checkpoint_problems(self, track: str, sha256: str) -> list[Problem]:
         """Return what would keep the team from submitting the checkpoint of this SHA-256 to the track for a rank."""
         return self._call(CheckpointStatus, "GET", f"/tracks/{track}/checkpoints/{sha256}").problems
+
+    def quota(self, track: str, *, practice: bool = False) -> QuotaStatus:
+        """Return the team's slots in the track: those for a rank, or those for practice."""
+        return self._call(QuotaStatus, "GET", f"/tracks/{track}/quota?practice={str(practice).lower()}")
 
     def downloads(self, track: str) -> list[DownloadInfo]:
         """Return what the organizers offer for a track; of terms, whether the account has accepted them."""

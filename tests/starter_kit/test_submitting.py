@@ -19,6 +19,7 @@ from docvqa_site.celery import app
 from docvqa_site.challenge.models import Track
 from docvqa_site.evaluation.models import Evaluation
 from docvqa_site.submissions.models import Artifact, Run, Submission
+from docvqa_site.submissions.quota import PRACTICE_SLOTS
 from docvqa_site.teams.models import TeamKey
 from docvqa_site.uploads.models import Upload
 from docvqa_site.uploads.stores import current_store
@@ -42,7 +43,7 @@ from starter_kit.runs.folder import OPENED_MESSAGES, RunFolder
 from starter_kit.site.client import SiteClient
 from starter_kit.submitting import prepare, register_keys, resumable_draft, send, watch
 from tests.docvqa_site.evaluation.messages import make_progress, make_report, signed
-from tests.docvqa_site.factories import make_token
+from tests.docvqa_site.factories import make_submission, make_token
 from tests.docvqa_site.submissions.drafts import make_complete_draft
 from tests.services.live_site import LiveSite
 from tests.starter_kit.commands.pfl import failing, pfl
@@ -294,6 +295,21 @@ def test_a_checkpoint_that_was_submitted_before_leaves_no_draft(
     assert prepare(site_client, "track-1", [runs[8]], None, practice=True).practice
 
 
+def test_a_quota_that_is_used_up_leaves_no_draft(
+    site_client: SiteClient, runs: dict[float, Path], team: Any
+) -> None:
+    track = Track.objects.get(slug="track-1")
+    for _ in range(PRACTICE_SLOTS):
+        make_submission(team, track, state="submitted", practice=True, published_at=None)
+    assert prepare(site_client, "track-1", [runs[8]], None)
+    with pytest.raises(ProblemError) as caught:
+        prepare(site_client, "track-1", [runs[8]], None, practice=True)
+    assert caught.value.problem.code is ErrorCode.SUBMISSION_QUOTA
+    assert f"{PRACTICE_SLOTS} practice submissions" in caught.value.problem.expected
+    assert "Nothing was uploaded. The next slot is free on" in caught.value.problem.next_step
+    assert not Submission.objects.filter(state=SubmissionState.DRAFT).exists()
+
+
 def test_a_large_run_sends_its_index_and_then_the_rounds_that_the_site_drew(
     site_client: SiteClient, base: Path, data: Path, tmp_path: Path, settings: Any, few_drawn: None
 ) -> None:
@@ -483,8 +499,8 @@ def test_watching_reports_each_change_until_the_run_is_scored(
     assert lines == [
         "run: queued, validate, position 1 in the queue",
         "run: running, validate",
-        "run: running, communication, position 1 in the queue",
-        "run: running, scoring, position 1 in the queue",
+        "run: queued, communication, position 1 in the queue",
+        "run: queued, scoring, position 1 in the queue",
         "run: running, scoring",
         "run: running, scoring, about 4 min left",
         "run: scored, ANLS 0.5, 6,000 bytes",

@@ -61,9 +61,10 @@ def track_infos(*, with_data: bool = False) -> list[TrackInfo]:
 @router.get(
     "/tracks/{slug}/quota", response=QuotaStatus, summary="Get your team's quota in a track", tags=TRACKS
 )
-def get_quota(request: ApiRequest, slug: str) -> QuotaStatus:
-    """Submissions that members made in other teams within 24 hours also count."""
-    quota = quota_of(team_in(request), Track.objects.get(slug=slug), timezone.now())
+def get_quota(request: ApiRequest, slug: str, practice: bool = False) -> QuotaStatus:
+    """Submissions that members made in other teams within 24 hours also count. Practice has a quota of its own."""
+    track = Track.objects.get(slug=slug)
+    quota = quota_of(team_in(request), track, timezone.now(), practice=practice)
     return QuotaStatus.model_validate(quota)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Self
 from uuid import UUID
 
+from docvqa_site.boards.ordering import would_rank_in_words
 from docvqa_site.boards.standings import Standing, standings_of
 from docvqa_site.evaluation.display.results import shortfall
 from docvqa_site.reviews.selectors import verdict_of_counts, verdict_on
@@ -50,4 +51,17 @@ class Ranks:
             return "practice"
         if submission.is_unpublished:
             return "the submission is unpublished"
-        return str(shortfall(run, rejected=verdict_on(submission).rejection) or "")
+        return _shortfall(run)
+
+    def explained(self, run: Run) -> str:
+        """Return the same, and for a run that isn't public also which rank it would have, or why none."""
+        because = self.unranked_because(run)
+        if not because or not run.submission.is_unpublished:
+            return because
+        would = _shortfall(run) or would_rank_in_words(run)
+        return f"{because}; {would}" if would else because
+
+
+def _shortfall(run: Run) -> str:
+    """Return what keeps a scored run from a rank; empty if nothing does."""
+    return str(shortfall(run, rejected=verdict_on(run.submission).rejection) or "")

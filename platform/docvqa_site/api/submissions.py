@@ -233,7 +233,7 @@ def _status(status: run_status.RunStatus, ranks: Ranks) -> RunStatus:
         rank=ranks.of(run),
         ranked=ranks.ranked(run),
         status=ranks.status(run),
-        unranked_because=ranks.unranked_because(run),
+        unranked_because=ranks.explained(run),
         results=run.results,
         examinations=[_examination(one) for one in status.examinations],
         tensors=changed.tensors if changed else None,

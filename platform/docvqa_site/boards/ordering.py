@@ -34,6 +34,7 @@ from docvqa_site.submissions.models import Run
 from docvqa_site.submissions.selectors import public_runs
 from docvqa_site.teams.models import Team
 from evaluator.messages.jobs import TrustLevel
+from evaluator.messages.results import MOST_DECIMALS, RunResults
 
 # Of a key as text, and what separates it from the next.
 KEY_LENGTH = 37
@@ -139,29 +140,61 @@ def ranks_of(track: Track, budget: float | None, runs: Collection[UUID]) -> dict
 
 
 def rank_in_words(*, run: Run, **_: object) -> str:
-    """Return the rank of a run among all, such as "rank 2 of 3"; empty where it has none."""
+    """Return the rank that a run has or would have among all, such as "rank 2 of 3"; empty where it has none."""
     track = run.submission.track
     # The test of a draft with budgets has none, and is on no board.
     if run.budget not in track.run_budgets():
         return ""
+    if run.submission.is_unpublished:
+        return would_rank_in_words(run)
     rank = ranks_of(track, run.budget, [run.pk]).get(run.pk)
     return f"rank {rank} of {counts(track, run.budget)[0]}" if rank else ""
 
 
-def rank_if_published(run: Run) -> int | None:
+def would_rank_in_words(run: Run) -> str:
+    """Return the rank that a run would have if it were ranked today; empty where it would have none."""
+    ranks = rank_if_published(run)
+    if ranks is None:
+        return ""
+    return f"would be rank {ranks} of {counts(run.submission.track, run.budget)[0] + 1} today"
+
+
+@dataclass(frozen=True)
+class WouldRank:
+    """The best and the worst rank that a run could have; they differ where its score is stored with fewer decimals."""
+
+    best: int
+    worst: int
+
+    def __str__(self) -> str:
+        return str(self.worst) if self.best == self.worst else f"{self.best}–{self.worst}"
+
+
+def rank_if_published(run: Run) -> WouldRank | None:
     """Return the rank that a run that isn't public would have among those that are; None if it would have none."""
-    track, budget = run.submission.track, run.budget
+    track, results = run.submission.track, run.results
     own = with_results(Run.objects.filter(pk=run.pk, scored_at__isnull=False), track.kind)
-    if not own.filter(qualifies(track.kind, track.limits(budget))).exists():
+    if not own.filter(qualifies(track.kind, track.limits(run.budget))).exists():
         return None
+    worst = _rank_with(run, results)
+    if not run.submission.practice or results.anls is None:
+        return WouldRank(worst, worst)
+    # The score of practice is stored with few decimals: the true one is below this.
+    above = results.model_copy(update={"anls": round(results.anls + 10**-results.decimals, MOST_DECIMALS)})
+    return WouldRank(min(worst, _rank_with(run, above)), worst)
+
+
+def _rank_with(run: Run, results: RunResults) -> int:
+    """Return the rank that the run would have with these results."""
+    track = run.submission.track
     better, equal = Q(pk__in=[]), Q()
     for name, is_falling in track.kind.rule.terms:
-        value = getattr(run.results, name)
+        value = getattr(results, name)
         better |= equal & Q(**{f"{name}__{'gt' if is_falling else 'lt'}": value})
         equal &= Q(**{name: value})
     at = run.submission.submitted_at
     earlier = Q(submission__submitted_at__lt=at) | Q(submission__submitted_at=at, pk__lt=run.pk)
-    return 1 + ranked_runs(track, budget).filter(better | equal & earlier).count()
+    return 1 + ranked_runs(track, run.budget).filter(better | equal & earlier).count()
 
 
 def pending_levels(track: Track, budget: float | None, phase: str = "") -> dict[UUID, TrustLevel]:

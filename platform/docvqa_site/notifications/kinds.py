@@ -21,8 +21,8 @@ class Kind(models.TextChoices):
 
 EXPLANATIONS = {
     Kind.RESULTS: "One of your team's runs has been scored, rejected or disqualified, is being re-evaluated, or "
-    "can't be evaluated; a submission is withdrawn; a phase's results become public; the private part of the test "
-    "set is revealed; a change of the rules takes a rank.",
+    "can't be evaluated; another member withdraws a submission; a phase's results become public; the private part of "
+    "the test set is revealed; a change of the rules takes a rank.",
     Kind.PROOFS: "A reviewer decides on one of your team's privacy proofs.",
     Kind.TEAM: "Someone joins, leaves or is removed; a signing key is added or revoked; you become the owner.",
     Kind.DEADLINES: "A track that your team has registered for, or has a draft or submission in, closes in a week or "

@@ -42,9 +42,13 @@ def entries(submission: Submission, people: Iterable[User]) -> list[tuple[str, s
 def bibtex(submission: Submission, people: Iterable[User], run: Run | None = None) -> str:
     """Return the entry of a submission, whose members `people` show their iDs. Its key stays when it is renamed.
 
-    That of one `run` leads to its page of evidence, which an anonymous team's run hasn't, and has its values alone.
+    That of one `run` at a budget leads to its page of evidence, which an anonymous team's run hasn't, and has its
+    values alone.
     """
     made = submission.submitted_at or submission.created_at
+    # The only run of a board without a budget is all that its submission has: one key, one address.
+    of_run = at_budget(run.budget, "-epsilon-{}", plain) if run else ""
+    run = run if of_run else None
     named = [f"{user.name}, {address_of(user.orcid)}" for user in _verified(people)]
     values = measured(submission, run)
     notes = [*values, f"ORCID: {'; '.join(named)}"] if named else values
@@ -63,7 +67,6 @@ def bibtex(submission: Submission, people: Iterable[User], run: Run | None = Non
         "note": in_latex(". ".join(notes)),
     }
     filled = {name: value for name, value in fields.items() if value}
-    of_run = at_budget(run.budget, "-epsilon-{}", plain) if run else ""
     return entry(f"pfl-docvqa-{str(submission.pk)[:8]}{of_run}", filled)
 
 

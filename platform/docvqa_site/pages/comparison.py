@@ -18,7 +18,7 @@ from docvqa_site.boards.ranking import Entry, Row
 from docvqa_site.boards.selection import EVERYTHING, Selection
 from docvqa_site.boards.uncertainty import JOINT_LEVEL
 from docvqa_site.challenge.models import Track
-from docvqa_site.pages.question_types import TypeRow, type_rows
+from docvqa_site.pages.question_types import TypeRow, type_rows, types_title
 from docvqa_site.ui.budgets import at_budget
 
 # Of each board; any other is picked on its board or its own page.
@@ -44,8 +44,12 @@ class Pair:
         return type_rows([(f"{name}: {row.entry.method}", row.entry.results) for name, row in named])
 
     @property
+    def types_title(self) -> str:
+        return types_title(self.types)
+
+    @property
     def types_caption(self) -> str:
-        return f"ANLS by question type{at_budget(self.budget)}"
+        return f"{self.types_title}{at_budget(self.budget)}"
 
     @property
     def lines(self) -> list[tuple[SafeString, SafeString, SafeString, str]]:

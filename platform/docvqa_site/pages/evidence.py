@@ -1,17 +1,21 @@
-"""The files by which everybody can recompute a run's figures: training record, communication log, and transcript."""
+"""The files of runs: those by which everybody can recompute their figures, and for a team all of its own."""
 
 from uuid import UUID
 
+from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import AnonymousUser
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
+from docvqa_site.accounts.requests import UserRequest
 from docvqa_site.evaluation.display.results import PUBLIC_FILES
 from docvqa_site.reviews.proof_views import saved_file
 from docvqa_site.submissions.models import Artifact, SubmissionState
 from docvqa_site.submissions.selectors import visible_submissions
+from docvqa_site.submissions.views import own_or_404
+from docvqa_site.uploads.models import UploadState
 
 
 @require_safe
@@ -20,6 +24,14 @@ def evidence(_: HttpRequest, submission_id: UUID, run_id: UUID, kind: str) -> Ht
     if kind not in PUBLIC_FILES:
         raise Http404
     return saved_file(get_object_or_404(public_files(submission_id, run_id), kind=kind))
+
+
+@login_required
+@require_safe
+def own_file(request: UserRequest, submission_id: UUID, artifact_id: UUID) -> HttpResponse:
+    """Send a file of the team's own submission, as long as the site has it. Those of other teams answer 404."""
+    files = own_or_404(request, submission_id).artifacts.filter(upload__state=UploadState.COMPLETED)
+    return saved_file(get_object_or_404(files.select_related("upload"), pk=artifact_id))
 
 
 def public_files(submission_id: UUID, run_id: UUID) -> QuerySet[Artifact]:

@@ -83,8 +83,10 @@ def home_of(user: User, now: datetime | None = None) -> MemberHome:
 def _steps(user: User, team: Team | None) -> list[Step]:
     drafted = Submission.objects.filter(team=team) if team else Submission.objects.none()
     has_draft = drafted.exists()
-    has_data = has_draft or Acceptance.objects.filter(user=user).exists()
-    has_token = has_draft or ApiToken.objects.filter(user=user).exists()
+    uses = list(ApiToken.objects.filter(user=user).values_list("last_used_at", flat=True))
+    # Nothing records who got data without terms; the first command that needs a token gets them.
+    has_data = has_draft or any(uses) or Acceptance.objects.filter(user=user).exists()
+    has_token = has_draft or bool(uses)
     submitted = drafted.filter(submitted_at__isnull=False).exists()
     return [
         Step("Create a team, or join one", reverse("teams:mine"), team is not None),

@@ -21,7 +21,7 @@ from docvqa_site.boards.columns import columns_of
 from docvqa_site.boards.leakage import leakage_plot, measured, stated
 from docvqa_site.boards.leakage import verdict as leakage_verdict
 from docvqa_site.boards.models import newest_results
-from docvqa_site.boards.ordering import pending_levels, rank_if_published
+from docvqa_site.boards.ordering import WouldRank, pending_levels, rank_if_published
 from docvqa_site.boards.ranking import Entry, Row
 from docvqa_site.boards.standings import Standing, standings_of
 from docvqa_site.boards.table import Table
@@ -34,7 +34,8 @@ from docvqa_site.evaluation.views import status_context
 from docvqa_site.notifications.inbox import mark_read, notifications_of
 from docvqa_site.pages.citing import cited_people, entries
 from docvqa_site.pages.progress import plot_with_mark, rank_plots
-from docvqa_site.pages.question_types import type_rows
+from docvqa_site.pages.question_types import PROVIDERS, type_rows, types_title
+from docvqa_site.reviews.declared import settings_of
 from docvqa_site.reviews.models import Decision
 from docvqa_site.reviews.publication import proof_note, public_proof_url
 from docvqa_site.reviews.selectors import judges_alone, may_organize, verdict_on
@@ -60,13 +61,13 @@ class MethodRun:
 
     Attributes:
         row: The run as the boards show it.
-        would_rank: The rank that it would have if its team published it; None where it is public, and for others.
+        would_rank: The rank that it would have if it were ranked today; None where it is public, and for others.
     """
 
     status: RunStatus
     row: Row
     reason: Shortfall | None
-    would_rank: int | None = None
+    would_rank: WouldRank | None = None
 
     @property
     def cells(self) -> list[SafeString]:
@@ -111,7 +112,7 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
             one,
             verdict,
             standing=standings.get(one.run.pk),
-            shows_would_rank=membership is not None and submission.is_unpublished and not submission.practice,
+            shows_would_rank=membership is not None and submission.is_unpublished,
             names_team=names_team,
         )
         for one in status["statuses"]
@@ -120,6 +121,7 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
     scored = [one.status.run for one in runs]
     invalid = [one for one in runs if one.reason and one.reason.is_invalid]
     leaked = measured(scored)
+    types = type_rows([(at_budget(run.budget, "{}") or "ANLS", run.results) for run in scored])
     people = cited_people(submission)
     context = {
         "submission": submission,
@@ -139,7 +141,13 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "final_ranks": _final_ranks(submission) if is_listed else [],
         "runs": runs,
         "invalid": invalid,
-        "types": type_rows([(at_budget(run.budget, "{}") or "ANLS", run.results) for run in scored]),
+        # Whoever sees who the team is may read the records, too.
+        "run_settings": settings_of([(at_budget(run.budget, "{}") or "Run", run) for run in scored])
+        if names_team
+        else None,
+        "types": types,
+        "types_title": types_title(types),
+        "has_types": any(row.name not in PROVIDERS for row in types),
         "has_leakage": any(run.results.leakage for run in scored),
         "leakage_sizes": sorted(
             {

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 from evaluator.messages.results import QuestionTypeScore, RunResults
 
+# The groups of questions that aren't types: those about providers that were in the training data, and other ones.
+PROVIDERS = ("seen", "unseen")
+
 
 @dataclass(frozen=True)
 class TypeRow:
@@ -16,6 +19,12 @@ class TypeRow:
     @property
     def label(self) -> str:
         return self.name.replace("_", " ")
+
+
+def types_title(rows: Sequence[TypeRow]) -> str:
+    """Return what a table of these rows shows; a test set without types still has seen and unseen providers."""
+    has_types = any(row.name not in PROVIDERS for row in rows)
+    return "ANLS by question type" if has_types else "ANLS on seen and unseen providers"
 
 
 def type_rows(runs: Sequence[tuple[str, RunResults]]) -> list[TypeRow]:

@@ -49,6 +49,8 @@ PAGE_LENGTH = 50
 NEAREST = 10
 LEADING = 15
 ALL = "all"
+# The columns of boards that the overview of all budgets has as well.
+OVERVIEW = ("rank", "anls", "status")
 ALL_BUDGETS = "All ε"
 OWN = ' <span class="badge badge-own">your team</span>'
 
@@ -186,7 +188,7 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
             "glance": glance,
             "plot": plot,
             "boards": with_own_marked(boards, team),
-            "terms": board_table(shown, more=asked.more).terms,
+            "terms": _terms(shown, asked),
             "trust_levels": [(level.label, meaning) for level, meaning in MEANINGS.items()],
             "own_team": team,
             "deadline": deadline,
@@ -209,6 +211,14 @@ def _addresses_of(team: Team, plot: str) -> Iterable[str]:
     """Return the addresses of the pages of a team's methods in a plot."""
     own = submissions_of(team).filter(pk__in=methods_in(plot)).values_list("pk", flat=True)
     return submission_addresses(own).values()
+
+
+def _terms(track: Track, asked: BoardQuery) -> list[SafeString]:
+    """Return links to what the glossary says of the columns below which they are listed."""
+    table = board_table(track, more=asked.more)
+    if asked.is_overview:
+        table = replace(table, columns=[column for column in table.columns if column.key in OVERVIEW])
+    return table.terms
 
 
 def titles_of_data(track: Track) -> list[str]:

@@ -37,6 +37,7 @@ submissions: list[URLPattern] = [
     path("<uuid:submission_id>/proof/<int:number>.webp", proof.page, name="proof_page"),
     path("<uuid:submission_id>/runs/<uuid:run_id>/", run.run, name="run"),
     path("<uuid:submission_id>/runs/<uuid:run_id>/<str:kind>/", evidence.evidence, name="evidence"),
+    path("<uuid:submission_id>/files/<uuid:artifact_id>/", evidence.own_file, name="own_file"),
     path("<uuid:submission_id>/cite.bib", citing.bibtex_file, name="bibtex"),
     path("<uuid:submission_id>/CITATION.cff", citing.citation_file, name="citation"),
     path("<uuid:submission_id>/eval_results.yaml", hub.eval_results, name="eval_results"),

@@ -1,6 +1,6 @@
-"""Facts that a training record declares in its first line and no report repeats: who adds the noise, and the codec."""
+"""What a training record declares in its first line: facts that no report repeats, and the settings of the run."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 from uuid import UUID
@@ -10,6 +10,7 @@ from django.core.cache import caches
 from docvqa_site.submissions.models import Artifact, Run
 from docvqa_site.submissions.record_heads import first_line
 from evaluator.mechanisms.noise import Noise, Placement
+from evaluator.mechanisms.sampling import FixedSize, RandomAllocation
 from evaluator.messages.jobs import ArtifactKind
 from evaluator.records.lines import RunLine
 from evaluator.records.server_steps import ServerStep
@@ -49,6 +50,46 @@ DECLARED: tuple[StatedFact[RunLine], ...] = (
 )
 
 
+# What a run was trained with, in the order of a table; a text is empty where a run has no such setting.
+SETTINGS: tuple[StatedFact[RunLine], ...] = (
+    StatedFact("method", "Method", (), lambda line: line.method),
+    StatedFact("adapter_rank", "Adapter rank", (), lambda line: adapter_rank(line)),
+    StatedFact("rounds", "Rounds", (), lambda line: f"{line.rounds:,}"),
+    StatedFact("client_rate", "Client rate", (), lambda line: sampling_rates(line)[0]),
+    StatedFact("provider_rate", "Provider rate", (), lambda line: sampling_rates(line)[1]),
+    StatedFact("clip_norm", "Clip norm", (), lambda line: f"{line.clip_norm:g}"),
+    StatedFact("noise_multiplier", "Noise multiplier", (), lambda line: f"{line.noise.multiplier:.6g}"),
+    *DECLARED,
+)
+
+
+def adapter_rank(line: RunLine) -> str:
+    """Return the ranks of the adapters, and what they are; empty where none are trained."""
+    ranks = sorted(set[int]().union(*(one.ranks for one in line.adapters)))
+    return f"{', '.join(map(str, ranks))} ({line.parametrization})" if ranks else ""
+
+
+def sampling_rates(line: RunLine) -> tuple[str, str]:
+    """Return the chance of a client, and of a provider whose client takes part; empty where they aren't known."""
+    sampling = line.sampling
+    try:
+        clients, providers = sampling.rates(line.clients)
+    except ValueError:
+        return "", ""
+    match sampling:
+        case FixedSize():
+            words = f"{providers:.6g}, fixed size"
+        case RandomAllocation(rounds_per_cycle=rounds):
+            words = f"once in {rounds} rounds"
+        case _:
+            words = _rate(providers)
+    return _rate(clients), words
+
+
+def _rate(rate: float) -> str:
+    return "all" if rate == 1 else f"{rate:.6g}"
+
+
 def placement(noise: Noise) -> str:
     """Return who adds the noise, and what hides the clients' updates from the server if something does."""
     hidden = {"none": "", "simulated": "; secure aggregation is simulated", "real": "; secure aggregation"}
@@ -67,17 +108,44 @@ def _plain(value: object) -> str:
 
 
 def declared_of(runs: Iterable[Run]) -> dict[UUID, dict[str, str]]:
-    """Return the texts of `DECLARED` by the runs whose records can be read, which are read once."""
+    """Return the texts of `SETTINGS` by the runs whose records can be read, which are read once."""
     records = Artifact.objects.filter(kind=ArtifactKind.TRAINING_RECORD, run__in=runs)
     stored = records.values_list("run", "upload", "upload__store_key")
     return {run: texts for run, upload, key in stored if (texts := _texts(upload, key))}
 
 
+@dataclass(frozen=True)
+class SettingsTable:
+    """The settings of some runs, by the names of the runs.
+
+    Attributes:
+        rows: The title of each setting that some run has, and its texts: one for all runs where they are equal.
+    """
+
+    runs: Sequence[str]
+    rows: Sequence[tuple[str, Sequence[tuple[str, str]]]]
+
+
+def settings_of(runs: Sequence[tuple[str, Run]]) -> SettingsTable:
+    """Return the settings of these named runs, without rows where no record can be read."""
+    found, names = declared_of(run for _, run in runs), [name for name, _ in runs]
+    texts = {one.title: [found.get(run.pk, {}).get(one.key, "") for _, run in runs] for one in SETTINGS}
+    rows = [
+        (
+            title,
+            [("All runs", own[0])] if len(set(own)) == 1 < len(own) else list(zip(names, own, strict=True)),
+        )
+        for title, own in texts.items()
+        if any(own)
+    ]
+    return SettingsTable(names, rows)
+
+
 def _texts(upload: UUID, store_key: str) -> dict[str, str]:
-    cached, key = caches["pages"], f"record-declares:{upload}"
+    cached, key = caches["pages"], f"record-settings:{upload}"
     texts: dict[str, str] | None = cached.get(key)
     if texts is None:
         line = first_line(store_key)
-        texts = {one.key: one.text(line) for one in DECLARED} if line else {}
+        texts = {one.key: one.text(line) for one in SETTINGS} if line else {}
         cached.set(key, texts, CACHED_SECONDS)
     return texts

@@ -43,6 +43,11 @@ class VersionEvents:
     events: list[Event]
 
     @property
+    def sent_at(self) -> datetime:
+        """When reviewers got it: the first version with its submission, others once their team sent them."""
+        return max(filter(None, (self.artifact.created_at, self.artifact.submission.submitted_at)))
+
+    @property
     def before(self) -> int:
         """The number of the version before it; 0 for the first."""
         return self.artifact.version - 1

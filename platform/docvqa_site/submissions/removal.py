@@ -64,7 +64,8 @@ def withdrawal_warning(submission: Submission) -> str:
         effect = f"Its page will say that it was withdrawn. The {submission.slot} is not returned."
     else:
         effect = (
-            "This removes it from the leaderboards for good. If it was public, this page will say that it was "
-            f"withdrawn, and when. The {submission.slot} is not returned."
+            "This removes it from the leaderboards and can't be undone. If it was public, this page will say that it "
+            f"was withdrawn, and when. The {submission.slot} is not returned. Only your team can submit its files "
+            "again, as another submission."
         )
     return f"{effect} {removal_note(submission.runs.all())}".strip()

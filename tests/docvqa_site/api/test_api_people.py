@@ -64,7 +64,8 @@ class TestTeam:
     def test_it_is_created_changed_and_left(self, client):
         api = caller(client, make_user("ada@example.org"))
         assert rejected(api, "GET", "team") == (403, "E_REQUEST_TEAM")
-        made = api.post("team", {"name": "Engines", "affiliation": "Sea"})
+        made = api.post("team", {"name": "Engines", "affiliation": "Sea", "country": "CA"})
+        assert made["country"] == "CA"
         assert (made["role"], [one["email"] for one in made["members"]]) == ("owner", ["ada@example.org"])
         changed = api("PATCH", "team", {"website": "engines.example.org"}).json()
         assert (changed["affiliation"], changed["website"]) == ("Sea", "https://engines.example.org")

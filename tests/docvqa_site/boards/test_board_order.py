@@ -120,7 +120,8 @@ def test_a_private_run_is_told_the_rank_that_it_gets_once_it_is_public(track):
         submission = Submission.objects.filter(runs=row.entry.run)
         published = submission.get().published_at
         submission.update(published_at=None)
-        assert rank_if_published(Run.objects.get(pk=row.entry.run)) == row.rank
+        would = rank_if_published(Run.objects.get(pk=row.entry.run))
+        assert (str(would) if would else None) == (str(row.rank) if row.rank else None)
         submission.update(published_at=published)
 
 

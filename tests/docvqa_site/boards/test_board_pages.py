@@ -226,6 +226,11 @@ class TestPages:
         explained = html.partition("In the glossary: ")[2].partition("</p>")[0]
         for head in ("Rank", "ANLS", "ε", "Communication", "Status"):
             assert f">{head}</a>" in explained
+        overview = (
+            board(client, "/leaderboard/privacy/").partition("In the glossary: ")[2].partition("</p>")[0]
+        )
+        assert ">ANLS</a>" in overview
+        assert ">Communication</a>" not in overview
         assert html.index("</table>") < html.index('href="#reading"')
         assert 'id="reading"' in client.get("/leaderboard/privacy/?epsilon=4").text
 

@@ -140,3 +140,36 @@ def test_a_phone_has_cards_without_hidden_stops_and_a_table_of_numbers_as_wide_a
         True,
         "solid",
     ]
+
+
+# How far apart the middles of two elements are, from top to bottom.
+APART = """([first, second]) => {
+  const middle = (one) => {
+    const box = document.querySelector(one).getBoundingClientRect();
+    return (box.top + box.bottom) / 2;
+  };
+  return Math.abs(middle(first) - middle(second));
+}"""
+
+
+def test_unfolded_filters_take_no_lines_for_a_field_or_a_button_alone(
+    client: Client, browser: Browser
+) -> None:
+    track = make_track(BEST_ANLS_AT_BUDGET, slug="private", budgets=[1, 4, 8])
+    submission = make_submission(track=track, state=SubmissionState.SUBMITTED)
+    make_run(submission, state=RunState.SCORED, budget=1.0, epsilon=0.9)
+    html = client.get("/leaderboard/private/?epsilon=1").text
+
+    def answer(route: Route) -> None:
+        route.fulfill(body=html, content_type="text/html; charset=utf-8")
+
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.route("**/*", answer)
+    page.route("**/static/**", answer_static_files)
+    page.goto(f"{SITE}/leaderboard/private/?epsilon=1")
+    page.locator(".board-controls summary").click()
+    assert page.evaluate(APART, ["#board-text", ".tabs"]) < 20
+    assert page.evaluate(APART, [".board-controls button", ".board-more"]) < 20
+    page.emulate_media(media="print")
+    assert not page.locator("#board-text").is_visible()
+    page.close()

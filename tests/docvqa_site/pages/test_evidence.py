@@ -16,6 +16,7 @@ from docvqa_site.evaluation.intake.accounting import EVENTS
 from docvqa_site.evaluation.models import Evaluation, EvaluationState, StepReport
 from docvqa_site.pages import run as run_page
 from docvqa_site.submissions.models import Run, RunState, SubmissionState
+from docvqa_site.uploads.models import Upload, UploadState
 from evaluator.mechanisms.events import Gaussian, TwoStage
 from evaluator.messages.jobs import ArtifactKind, Outcome, Step
 from tests.docvqa_site.factories import (
@@ -71,6 +72,38 @@ def test_everybody_may_read_the_index_of_counted_messages_but_no_message(client:
     change_results(run, counting="declared", rounds_folded=0)
     row = publish_all(submission.track).boards[0].rows[0]
     assert row.transcript_url is None
+
+
+def test_a_team_downloads_each_of_its_own_files_from_the_page_of_its_submission(
+    client: Client, run: Run
+) -> None:
+    annex = run.artifacts.get(kind=ANNEX)
+    address = reverse("submissions:own_file", args=[run.submission_id, annex.pk])
+    assert client.get(address).status_code == 302
+    client.force_login(owner_of(make_team()))
+    assert client.get(address).status_code == 404
+    client.force_login(owner_of(run.submission.team))
+    assert f'href="{address}"' in client.get(run.submission.get_absolute_url()).text
+    assert b"".join(client.get(address, follow=True)) == b"the training_annex"
+    Upload.objects.filter(artifacts=annex).update(state=UploadState.EXPIRED)
+    assert client.get(address).status_code == 404
+    html = client.get(run.submission.get_absolute_url()).text
+    assert address not in html
+    assert "(no longer stored)" in html
+
+
+def test_a_run_without_a_budget_is_cited_alike_on_both_pages(client: Client) -> None:
+    run = make_run(
+        make_submission(track=make_track(), state=SubmissionState.SUBMITTED), state=RunState.SCORED
+    )
+    evidence = client.get(reverse("submissions:run", args=[run.submission_id, run.pk])).text
+    entries = [
+        re.search(r"@\w+\{pfl-docvqa-.*?\n\}", page, re.DOTALL)
+        for page in (evidence, client.get(run.submission.get_absolute_url()).text)
+    ]
+    assert entries[0] is not None
+    assert entries[1] is not None
+    assert entries[0][0] == entries[1][0]
 
 
 def test_the_annex_and_whatever_else_is_no_such_page_even_for_its_team(client: Client, run: Run) -> None:

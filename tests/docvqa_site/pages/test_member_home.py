@@ -52,10 +52,14 @@ def test_the_next_step_leads_from_an_account_to_a_first_submission(client):
     team = make_team(user)
     assert next_step(user) == "Get the data and the base weights"
     create_token(user, "laptop")
+    assert next_step(user) == "Get the data and the base weights"
+    user.api_tokens.update(last_used_at=timezone.now())
+    assert next_step(user) == "Train a model and start your first draft"
     draft = make_submission(team)
     assert next_step(user) == "Submit it"
     assert needs(user) == [f"“{draft}” is a draft. Finish and submit it."]
     page = shown(client, user)
+    assert 'href="/docs/roles/participant/">Take part in ten minutes</a>: the short guide' in page
     assert draft.get_absolute_url() in page
     assert "Your next step" in page
 

@@ -20,6 +20,7 @@ from tests.docvqa_site.factories import (
     make_submission,
     make_track,
 )
+from tests.docvqa_site.submissions.records import record_of
 
 pytestmark = pytest.mark.django_db
 
@@ -56,6 +57,15 @@ def test_a_method_has_a_table_of_its_types_at_every_budget(client, submission):
     assert text.count('<strong>0.87</strong> <span class="muted small">0.81–0.92</span>') == 2
     # The run at ε = 1 has no score on the second type.
     assert '<th scope="row">date &amp; &lt;b&gt;</th> <td class="num" data-label="ε = 1">–</td>' in text
+
+
+def test_a_table_of_seen_and_unseen_providers_alone_speaks_of_no_types(client, submission):
+    for run in submission.runs.all():
+        change_results(run, question_types=[{**TYPES[0], "name": name} for name in ("seen", "unseen")])
+    text = " ".join(client.get(submission.get_absolute_url()).text.split())
+    assert '<h2 id="by-type">ANLS on seen and unseen providers</h2>' in text
+    assert "The table lists the questions about providers that were in the training data (seen)" in text
+    assert "question type" not in text
 
 
 def test_without_types_there_is_no_such_table(client, submission):
@@ -120,3 +130,25 @@ def test_the_hash_of_an_annex_is_told_from_that_of_its_body(client, submission):
     make_artifact(submission.runs.first(), ArtifactKind.TRAINING_ANNEX)
     client.force_login(submission.created_by)
     assert "The check “annex file” shows that of its body" in client.get(submission.get_absolute_url()).text
+
+
+def test_everyone_who_may_read_the_records_reads_the_settings_of_the_runs(client, submission):
+    assert 'id="settings"' not in client.get(submission.get_absolute_url()).text
+    first, second = submission.runs.order_by("budget")
+    for run in (first, second):
+        make_artifact(run, ArtifactKind.TRAINING_RECORD, record_of(None, f"{run}".encode()), "record.jsonl")
+        text = " ".join(client.get(submission.get_absolute_url()).text.split())
+        if run == first:
+            # Only one of them has a record that can be read.
+            assert '<td data-label="ε = 1">0.5</td><td data-label="ε = 4">–</td>' in text
+    assert '<a href="#settings">Settings</a>' in text
+    table = text[text.index('<h2 id="settings">') :]
+    for row in ("Clip norm", "Noise multiplier", "Provider rate", "Server&#x27;s step"):
+        assert f'<th scope="row">{row}</th> <td data-label="All runs" colspan="2">' in table
+    assert '<td data-label="All runs" colspan="2">sum, learning rate 1</td>' in table
+    # Without adapters there is no row of their rank.
+    assert "Adapter rank" not in table
+    submission.anonymous = True
+    submission.alias = "Someone"
+    submission.save()
+    assert 'id="settings"' not in client.get(submission.get_absolute_url()).text

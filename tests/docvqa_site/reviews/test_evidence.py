@@ -4,10 +4,11 @@ from django.urls import reverse
 from docvqa_site.evaluation.display.status import statuses
 from docvqa_site.evaluation.models import Evaluation, StepReport
 from docvqa_site.reviews.checklist import CHECKLIST
-from docvqa_site.reviews.declared import DECLARED
+from docvqa_site.reviews.declared import DECLARED, adapter_rank, sampling_rates
 from docvqa_site.reviews.evidence import CHECKS_OF, STATED, facts_on, in_words
 from docvqa_site.submissions.models import RunState
 from evaluator.mechanisms.events import Gaussian, PoissonGaussian, TwoStage
+from evaluator.mechanisms.sampling import FixedSize, RandomAllocation
 from evaluator.messages.jobs import ArtifactKind, Step
 from evaluator.records.check_table import CHECKS
 from tests.docvqa_site.evaluation.messages import make_accounting
@@ -18,6 +19,8 @@ from tests.docvqa_site.factories import (
     scored_submission,
 )
 from tests.docvqa_site.submissions.records import record_of
+from tests.evaluator.records.checked import adapter
+from tests.evaluator.records.factories import run_line
 
 
 def test_it_names_only_questions_and_checks_that_exist():
@@ -79,6 +82,16 @@ def test_what_the_record_declares_is_a_fact(accounted, settings):
         "normalizer": "10",
         "server_step": "sum, learning rate 1",
     }
+
+
+def test_the_settings_name_the_rank_of_adapters_and_how_providers_are_drawn():
+    assert adapter_rank(run_line()) == ""
+    assert adapter_rank(run_line(trainable=adapter(4), lora_scale=2.0)) == "4 (lora)"
+    assert sampling_rates(run_line()) == ("all", "0.25")
+    fixed = FixedSize(clients_per_round=1, providers_per_client=2, fewest_providers=8)
+    assert sampling_rates(run_line(sampling=fixed)) == ("0.5", "0.25, fixed size")
+    allocated = RandomAllocation(rounds_per_cycle=20)
+    assert sampling_rates(run_line(sampling=allocated)) == ("all", "once in 20 rounds")
 
 
 def test_the_claimed_epsilon_is_beside_the_recomputed_one(accounted):

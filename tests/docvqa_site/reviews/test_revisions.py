@@ -2,6 +2,7 @@
 
 import json
 import re
+from datetime import timedelta
 
 import pytest
 from django.db import transaction
@@ -117,6 +118,14 @@ def test_it_is_sent_with_a_note_that_the_reviewers_read(client, submission, stag
     assert client.get(address("revision", submission)).url == address("team", submission)
     client.force_login(make_reviewer())
     assert "Sigma is doubled." in client.get(address("desk", submission)).text
+
+
+def test_the_first_version_is_sent_with_the_submission_and_not_with_its_upload(submission):
+    proof = submission.proof()
+    proof.created_at = submission.submitted_at - timedelta(minutes=9)
+    proof.save()
+    (first,) = timeline(submission)
+    assert first.sent_at == submission.submitted_at
 
 
 def test_a_reviewer_reads_what_they_wrote_on_the_version_before(client, submission, staged):

@@ -9,6 +9,9 @@ from django.db import IntegrityError
 from django.urls import reverse
 from django.utils import timezone
 
+from docvqa_site.api.ranks import Ranks
+from docvqa_site.boards.ordering import rank_in_words
+from docvqa_site.challenge.rankings import BEST_ANLS
 from docvqa_site.evaluation.intake.receiving import receive_report
 from docvqa_site.evaluation.queue import dispatch
 from docvqa_site.submissions import publication, services
@@ -65,6 +68,25 @@ class TestWhoSeesIt:
             client, submission, "submissions:list"
         )
         assert str(submission) == "Trial (practice)"
+
+    def test_its_team_reads_which_rank_it_would_have(self, client):
+        track = make_track(BEST_ANLS)
+        for anls in (0.9, 0.785, 0.6):
+            make_run(make_submission(track=track, state="submitted"), state=RunState.SCORED, anls=anls)
+        submission = practiced(track, anls=0.78, decimals=2)
+        # 0.78 stands for 0.7899 as well.
+        assert "would be #2–3<" in page(client, submission)
+        (run,) = submission.runs.all()
+        assert rank_in_words(run=run) == "would be rank 2–3 of 4 today"
+        assert Ranks.of_runs([run]).explained(run) == "practice; would be rank 2–3 of 4 today"
+
+    def test_its_team_reads_that_it_misses_the_threshold(self, client):
+        submission = practiced(make_track(anls_threshold=0.75), anls=0.7, decimals=2)
+        assert "ANLS 0.70 &lt; 0.7500" in page(client, submission)
+        (run,) = submission.runs.all()
+        missed = "practice; ANLS 0.70 is below the threshold of 0.7500"
+        assert Ranks.of_runs([run]).explained(run) == missed
+        assert not rank_in_words(run=run)
 
     def test_nobody_can_publish_it(self):
         submission = practiced()

@@ -51,6 +51,7 @@ def test_the_drafts_state_what_was_run_and_continue_with_the_kits_proof(run: Pat
     assert "the starter kit's method `fl-provider-dp`: Federated learning with provider-level" in method
     assert "| `local.max_steps` | `1` |" in method
     lines = [str(number) for number, line in enumerate(proof.splitlines(), 1) if "[FILL IN:" in line]
+    assert f"--track {record.run.track} --title TITLE" in printed.replace("\n", " ")
     assert (
         f"{tmp_path / 'proof.md'}: fill in {'lines' if lines[1:] else 'line'} {', '.join(lines)}\n" in printed
     )

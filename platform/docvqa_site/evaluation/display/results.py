@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from docvqa_site.challenge.rankings import Shortfall
+from docvqa_site.evaluation.display.power import has_hardly_any_power
 from docvqa_site.submissions.models import Run
 from docvqa_site.ui.rounding import power_of_ten
 from evaluator.accounting.accountant import Accountant
@@ -137,6 +138,11 @@ class ShownCheck:
         return _words(self.check.status)
 
     @property
+    def has_hardly_any_power(self) -> bool:
+        """Whether it passed, and what it says of its power is near the limit of none."""
+        return has_hardly_any_power(self.check)
+
+    @property
     def expected(self) -> str:
         return _readable(self.check.expected)
 
@@ -202,7 +208,13 @@ def by_subject(checks: Iterable[ShownCheck]) -> list[tuple[str, list[ShownCheck]
 def tally(checks: Sequence[Check]) -> str:
     """Return how many checks ended in each way, the worst first, such as "1 flagged, 9 passed"."""
     counts = Counter(check.status for check in checks)
-    return ", ".join(f"{counts[status]} {_words(status)}" for status in WORST_FIRST if counts[status])
+    weak = sum(map(has_hardly_any_power, checks))
+    notes = {CheckStatus.PASSED: f" ({weak} with hardly any power)"} if weak else {}
+    return ", ".join(
+        f"{counts[status]} {_words(status)}{notes.get(status, '')}"
+        for status in WORST_FIRST
+        if counts[status]
+    )
 
 
 def public_results(

@@ -374,8 +374,16 @@ class TestChecks:
         assert "the updates may hide it" in html
         assert '<span class="badge badge-no_power">no power</span>' in html
         assert "1 flagged, 1 no power, 1 passed" in html
+        assert "hardly any power" not in html
         assert "0.4711" not in html
         assert "0.4711" in evidence(run, run.submission.created_by)
+
+    def test_a_check_that_passed_with_hardly_any_power_is_marked_beside_its_badge(self, run):
+        found = "would have detected the reuse or cancellation of 98.9% of a round's noise"
+        change_results(run, checks=[{"id": "record.noise_reuse", "status": "passed", "found": found}])
+        html = evidence(run)
+        assert 'passed</span> <span class="badge badge-no_power">hardly any power</span>' in html
+        assert "1 passed (1 with hardly any power)" in html
 
     def test_where_epsilon_plays_no_part_everyone_reads_everything(self):
         html = evidence(make_run(state=RunState.SCORED, checks=CHECKS_OF_A_RUN[:1]))
@@ -438,7 +446,7 @@ def test_the_annex_is_given_to_nobody(run):
 
 def test_the_queries_of_the_page_stay_the_same_for_more_checks(client, run, django_assert_num_queries):
     change_results(run, checks=CHECKS_OF_A_RUN * 20)
-    with django_assert_num_queries(25):
+    with django_assert_num_queries(26):
         client.get(run.submission.get_absolute_url())
 
 
