@@ -255,7 +255,7 @@ def _boards(track: Track, asked: BoardQuery, page: str | None, version: str, tod
         return _kept(
             asked, version, f"overview {track.pk} {asked.query}", lambda: _overview(track, asked, version)
         )
-    board = dict(zip(track.board_names(), stored_boards(track), strict=True))[asked.budget]
+    board = dict(zip(track.board_names(), stored_boards(track, version), strict=True))[asked.budget]
     name = f"board {track.pk} {asked.query}"
     counted = _kept(asked, version, f"{name} counts", lambda: "{} {}".format(*board.counts(asked.selection)))
     ranked, unranked = map(int, counted.split())
@@ -312,7 +312,7 @@ def _drawn(track: Track, asked: BoardQuery, board: ShownBoard) -> str:
 
 
 def _overview(track: Track, asked: BoardQuery, version: str) -> str:
-    boards = stored_boards(track)
+    boards = stored_boards(track, version)
     withheld = withheld_of(track, asked.selection, version)
     overview = overview_of(boards, asked.selection, LEADING, withheld)
     unranked = dict(zip(track.board_names(), unranked_counts(track, asked.selection).values(), strict=True))
