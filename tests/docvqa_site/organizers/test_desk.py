@@ -219,8 +219,8 @@ def test_flagged_runs_and_logs_are_listed_the_newest_first_also_in_both_lists(
     track, flagged = make_track(), Check(id="log.directions", status=CheckStatus.FLAGGED)
     for hours, title in enumerate(("Newest", "Middle", "Oldest")):
         submission = make_submission(track=track, state=SubmissionState.SUBMITTED, title=title)
-        at, log = timezone.now() - timedelta(hours=hours), {"log_flag": "log.directions"}
-        make_run(submission, state=RunState.SCORED, scored_at=at, checks=[flagged], **log)
+        at, flag = timezone.now() - timedelta(hours=hours), "log.directions"
+        make_run(submission, state=RunState.SCORED, scored_at=at, checks=[flagged], log_flag=flag)
     page = desk(client)
     logs, checks = page.partition("Flagged communication logs")[2].split("Flagged checks")
     for part in (logs, checks):
