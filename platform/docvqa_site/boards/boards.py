@@ -18,6 +18,7 @@ from docvqa_site.boards.ordering import (
     overlapping_scores,
     pending_levels,
     places,
+    ranked_on_each,
     ranked_places,
     unranked_places,
 )
@@ -55,11 +56,15 @@ class StoredBoard:
     """One table in the database, of which a slice is loaded in three queries; see `Board`.
 
     Its results have no checks, and no scores by type of question, unless `with_checks` says so.
+
+    Attributes:
+        version: That of the track's boards; None where it isn't known, so that the board asks for it.
     """
 
     track: Track
     budget: float | None
     with_checks: bool = False
+    version: str | None = None
 
     def __len__(self) -> int:
         return listed_runs(self.track, self.budget).count()
@@ -101,7 +106,7 @@ class StoredBoard:
 
     def ranked(self, selection: Selection, start: int, stop: int) -> list[Row]:
         """Return a part of the selected rows with a rank, in the order that is selected."""
-        return self._rows(ranked_places(self.track, self.budget, selection, start, stop))
+        return self._rows(ranked_places(self.track, self.budget, selection, start, stop, self.version))
 
     def unranked(self, selection: Selection, start: int, stop: int) -> list[Row]:
         """Return a part of the selected rows without a rank, nearest to one first."""
@@ -111,7 +116,7 @@ class StoredBoard:
         self, selection: Selection, start: int, stop: int, nearest: int
     ) -> tuple[list[Row], list[Row]]:
         """Return a part of the selected rows with a rank, and the nearest without one, all of them loaded together."""
-        found = ranked_places(self.track, self.budget, selection, start, stop)
+        found = ranked_places(self.track, self.budget, selection, start, stop, self.version)
         others = unranked_places(self.track, self.budget, selection, 0, nearest) if nearest else []
         entries = entries_at(self.track, [*found, *others], with_checks=self.with_checks)
         return self.rows(found, entries), self.rows(others, entries)
@@ -122,19 +127,35 @@ class StoredBoard:
 
     def with_ranges(self, rows: Sequence[Row]) -> list[Row]:
         """Return the rows, on a board that is ranked by score with the ranks that each could have."""
-        ranked = [row.entry.results for row in rows if row.rank]
-        if self.track.kind.first != "anls" or not ranked:
-            return list(rows)
-        low = min(found.anls_low or 0.0 for found in ranked)
-        # None begins above the best row of all.
-        is_top = any(row.rank == 1 for row in rows)
-        high = 1.0 if is_top else max(1.0 if found.anls_high is None else found.anls_high for found in ranked)
-        above, overlapping = overlapping_scores(self.track, self.budget, low, high)
-        ranges = RankRanges(overlapping, above)
-        return [replace(row, ranks=ranges.of(*_interval(row)) if row.rank else None) for row in rows]
+        (found,) = with_ranges([self], [rows])
+        return found
 
     def _rows(self, found: Sequence[Place]) -> list[Row]:
         return self.rows(found, entries_at(self.track, found, with_checks=self.with_checks))
+
+
+def with_ranges(boards: Sequence[StoredBoard], rows: Sequence[Sequence[Row]]) -> list[list[Row]]:
+    """Return the rows of each of a track's boards, if they are ranked by score with the ranks that each could have."""
+    spans = {board.budget: span for board, own in zip(boards, rows, strict=True) if (span := _span(own))}
+    if not spans or boards[0].track.kind.first != "anls":
+        return [list(own) for own in rows]
+    scores = overlapping_scores(boards[0].track, spans)
+    ranges = {budget: RankRanges(overlapping, above) for budget, (above, overlapping) in scores.items()}
+    return [
+        [replace(row, ranks=ranges[board.budget].of(*_interval(row)) if row.rank else None) for row in own]
+        for board, own in zip(boards, rows, strict=True)
+    ]
+
+
+def _span(rows: Sequence[Row]) -> tuple[float, float] | None:
+    """Return between which scores other rows may be ranked like one of these; None where none has a rank."""
+    ranked = [row.entry.results for row in rows if row.rank]
+    if not ranked:
+        return None
+    low = min(found.anls_low or 0.0 for found in ranked)
+    # None begins above the best row of all.
+    is_top = any(row.rank == 1 for row in rows)
+    return low, 1.0 if is_top else max(1.0 if one.anls_high is None else one.anls_high for one in ranked)
 
 
 @dataclass(frozen=True)
@@ -151,14 +172,11 @@ def leaders_of(boards: Sequence[StoredBoard]) -> list[Leaders]:
     track = boards[0].track if boards else None
     if track is None:
         return []
-    first = [next(iter(ranked_places(track, board.budget, EVERYTHING, 0, 1)), None) for board in boards]
+    first = [next(iter(found), None) for found in _ranked_on_each(boards, EVERYTHING, 1)]
     verified = [first_verified(track, board.budget) if track.kind.is_reviewed else None for board in boards]
     known = [place.run for place in first if place] + [run for run in verified if run]
     entries = entries_at(track, [Place(run, None) for run in known])
-    rows_of_first = [
-        board.with_ranges(board.rows([place] if place else [], entries))
-        for board, place in zip(boards, first, strict=True)
-    ]
+    rows_of_first = _rows_with_ranges(boards, [[place] if place else [] for place in first], entries)
     return [
         Leaders(board, next(iter(rows), None), entries.get(run) if run else None)
         for board, rows, run in zip(boards, rows_of_first, verified, strict=True)
@@ -168,11 +186,16 @@ def leaders_of(boards: Sequence[StoredBoard]) -> list[Leaders]:
 def selected_rows(selection: Selection, boards: Sequence[StoredBoard], length: int) -> list[list[Row]]:
     """Return the first selected rows of each of a track's boards, all of which are loaded together."""
     found = []
-    for board in boards:
-        ranked = ranked_places(board.track, board.budget, selection, 0, length)
+    for board, ranked in zip(boards, _ranked_on_each(boards, selection, length), strict=True):
         others = unranked_places(board.track, board.budget, selection, 0, length - len(ranked))
         found.append([*ranked, *others])
     return _rows_at(boards, found)
+
+
+def _ranked_on_each(boards: Sequence[StoredBoard], selection: Selection, length: int) -> list[list[Place]]:
+    """Return the first selected places with a rank on each of a track's boards."""
+    budgets = [board.budget for board in boards]
+    return ranked_on_each(boards[0].track, budgets, selection, 0, length, boards[0].version)
 
 
 @dataclass(frozen=True)
@@ -235,20 +258,20 @@ def _leading(
     boards: Sequence[StoredBoard], selection: Selection, length: int, more: Sequence[UUID] = ()
 ) -> tuple[list[MethodRow], dict[UUID, Entry]]:
     """Return the methods with the first selected places of each board, and the entries of them and of `more` runs."""
-    heads = [ranked_places(board.track, board.budget, selection, 0, length) for board in boards]
+    heads = _ranked_on_each(boards, selection, length)
     first = [place.run for head in heads for place in head]
     submissions = Run.objects.filter(pk__in=[*first, *more]).values("submission")
     runs = public_runs().filter(submission__in=submissions)
     loaded = _entries(_read(runs.order_by(), with_checks=boards[0].with_checks), boards[0].track)
     entries = {entry.run: entry for entry in loaded}
     leading = {entries[run].url for run in first if run in entries}
-    rows = []
+    found = []
     for board, head in zip(boards, heads, strict=True):
         known = {place.run for place in head}
         of_board = [entry for entry in loaded if entry.budget == board.budget and entry.url in leading]
         beyond = [Place(entry.run, None) for entry in of_board if entry.run not in known]
-        rows.append(board.with_ranges(board.rows([*head, *beyond], entries)))
-    return _methods(boards, rows, length), entries
+        found.append([*head, *beyond])
+    return _methods(boards, _rows_with_ranges(boards, found, entries), length), entries
 
 
 def _methods(boards: Sequence[StoredBoard], rows: Sequence[Sequence[Row]], length: int) -> list[MethodRow]:
@@ -281,9 +304,14 @@ def _by_method(boards: Sequence[Sequence[Row]], budgets: Sequence[float | None])
 def _rows_at(boards: Sequence[StoredBoard], found: Sequence[Sequence[Place]]) -> list[list[Row]]:
     all_places = [place for places_ in found for place in places_]
     entries = entries_at(boards[0].track, all_places, with_checks=boards[0].with_checks)
-    return [
-        board.with_ranges(board.rows(places_, entries)) for board, places_ in zip(boards, found, strict=True)
-    ]
+    return _rows_with_ranges(boards, found, entries)
+
+
+def _rows_with_ranges(
+    boards: Sequence[StoredBoard], found: Sequence[Sequence[Place]], entries: Mapping[UUID, Entry]
+) -> list[list[Row]]:
+    rows = [board.rows(places_, entries) for board, places_ in zip(boards, found, strict=True)]
+    return with_ranges(boards, rows)
 
 
 def entries_at(track: Track, found: Sequence[Place], *, with_checks: bool = False) -> dict[UUID, Entry]:
@@ -293,9 +321,11 @@ def entries_at(track: Track, found: Sequence[Place], *, with_checks: bool = Fals
     return {entry.run: entry for entry in _entries(found, track)}
 
 
-def stored_boards(track: Track, *, with_checks: bool = False) -> list[StoredBoard]:
+def stored_boards(
+    track: Track, version: str | None = None, *, with_checks: bool = False
+) -> list[StoredBoard]:
     """Return all boards of the track, with every scored run of a submission that was not withdrawn."""
-    return [StoredBoard(track, budget, with_checks) for budget in track.run_budgets()]
+    return [StoredBoard(track, budget, with_checks, version) for budget in track.run_budgets()]
 
 
 def boards_of(track: Track) -> list[Board]:

@@ -3,7 +3,8 @@
 import hashlib
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO, TypeVar
@@ -26,17 +27,33 @@ _rendering: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
 def cached(version: str, name: str, render: Callable[[], str]) -> str:
     """Return what `render` returned for this version of the boards, which a process computes once."""
-    key = f"boards:{_digest(version, name)}"
-    rendered: str | None = caches["pages"].get(key)
-    if rendered is not None:
-        return rendered
-    with _rendering[name]:
-        # Another thread may have rendered it while this one waited.
-        rendered = caches["pages"].get(key)
-        if rendered is None:
-            rendered = render()
-            caches["pages"].set(key, rendered, CACHED_SECONDS)
-    return rendered
+    return cached_together(version, [name], lambda _: {name: render()})[name]
+
+
+def cached_together(
+    version: str, names: Collection[str], render: Callable[[Collection[str]], Mapping[str, str]]
+) -> dict[str, str]:
+    """Return the same for several names, of which those that aren't cached are rendered together."""
+    keys = {name: f"boards:{_digest(version, name)}" for name in names}
+    found = _known(keys)
+    if missing := sorted(keys.keys() - found.keys()):
+        with ExitStack() as locks:
+            # In one order, so that no two threads wait for each other.
+            for name in missing:
+                locks.enter_context(_rendering[name])
+            # Another thread may have rendered some while this one waited.
+            found = _known(keys)
+            if missing := sorted(keys.keys() - found.keys()):
+                rendered = render(missing)
+                found |= {name: rendered[name] for name in missing}
+                caches["pages"].set_many({keys[name]: found[name] for name in missing}, CACHED_SECONDS)
+    return found
+
+
+def _known(keys: Mapping[str, str]) -> dict[str, str]:
+    """Return what is cached under these keys, by the name of each."""
+    cached = caches["pages"].get_many(keys.values())
+    return {name: cached[key] for name, key in keys.items() if key in cached}
 
 
 def kept_file(version: str, name: str, parts: Callable[[], Iterable[str]]) -> BinaryIO:

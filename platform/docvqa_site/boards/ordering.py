@@ -1,6 +1,6 @@
 """The places of runs on their boards: ranks, parts, counts and selections."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
@@ -12,7 +12,7 @@ from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, Greatest, Lower, RowNumber
 
 from docvqa_site.audit.versions import boards_versions
-from docvqa_site.boards.caching import cached
+from docvqa_site.boards.caching import cached_together
 from docvqa_site.boards.queries import (
     BY_AGE,
     holds,
@@ -21,6 +21,7 @@ from docvqa_site.boards.queries import (
     of_baselines,
     order_of,
     qualifies,
+    ranked_on_boards,
     ranked_runs,
     unranked_runs,
     with_results,
@@ -77,21 +78,44 @@ def places(track: Track, budget: float | None, start: int = 0, stop: int | None 
 
 
 def ranked_places(
-    track: Track, budget: float | None, selection: Selection, start: int, stop: int | None
+    track: Track,
+    budget: float | None,
+    selection: Selection,
+    start: int,
+    stop: int | None,
+    version: str | None = None,
 ) -> list[Place]:
-    """Return a part of the selected places with a rank, each with its rank among all."""
+    """Return a part of the selected places with a rank, each with its rank among all; see `ranked_on_each`."""
+    (found,) = ranked_on_each(track, [budget], selection, start, stop, version)
+    return found
+
+
+def ranked_on_each(
+    track: Track,
+    budgets: Sequence[float | None],
+    selection: Selection,
+    start: int,
+    stop: int | None,
+    version: str | None = None,
+) -> list[list[Place]]:
+    """Return the same of each of these boards.
+
+    Args:
+        version: That of the track's boards, where the caller has read it.
+    """
     if selection == EVERYTHING:
-        return [
-            Place(run, rank)
-            for rank, run in enumerate(keys_of(ranked_runs(track, budget), start, stop), start + 1)
-        ]
+        parts = [keys_of(ranked_runs(track, budget), start, stop) for budget in budgets]
+        return [[Place(run, rank) for rank, run in enumerate(part, start + 1)] for part in parts]
     order = _order(track, selection.sort)
-    kept = kept_order(track, budget, boards_versions([track.pk])[track.pk])
-    runs = _selected_ranked(track, budget, selection).order_by(*order)
-    keys = keys_of(runs.reverse() if selection.is_reversed else runs, start, stop)
-    ranks = ((run, kept.rank(run)) for run in keys)
-    # A run may have got its rank between the two queries.
-    return [Place(run, rank) for run, rank in ranks if rank]
+    kept = kept_orders(track, budgets, version or boards_versions([track.pk])[track.pk])
+    found = []
+    for budget in budgets:
+        runs = _selected_ranked(track, budget, selection).order_by(*order)
+        keys = keys_of(runs.reverse() if selection.is_reversed else runs, start, stop)
+        ranks = ((run, kept[budget].rank(run)) for run in keys)
+        # A run may have got its rank between the two queries.
+        found.append([Place(run, rank) for run, rank in ranks if rank])
+    return found
 
 
 def unranked_places(
@@ -117,16 +141,28 @@ class KeptOrder:
         return None if place < 0 else place // KEY_LENGTH + 1
 
 
-def kept_order(track: Track, budget: float | None, version: str) -> KeptOrder:
-    """Return the order of this version of the track's boards, for which a process asks the database once.
+def kept_orders(
+    track: Track, budgets: Collection[float | None], version: str
+) -> dict[float | None, KeptOrder]:
+    """Return the orders of these boards in this version, for which a process asks the database once.
 
     For pages, which are of a version. Whoever changes a run asks `ranks_of`.
     """
+    by_name = {f"keys in order {track.pk} {budget}": budget for budget in budgets}
 
-    def read() -> str:
-        return "\n".join(ranked_runs(track, budget).values_list(KeyAsText("pk"), flat=True))
+    def read(names: Collection[str]) -> dict[str, str]:
+        if len(names) == 1:
+            # Without the budgets, which take as long to read as the keys.
+            (name,) = names
+            return {
+                name: "\n".join(ranked_runs(track, by_name[name]).values_list(KeyAsText("pk"), flat=True))
+            }
+        runs = ranked_on_boards(track, [by_name[name] for name in names]).order_by(*order_of(track.kind))
+        rows = list(runs.values_list("budget", KeyAsText("pk")))
+        return {name: "\n".join([key for budget, key in rows if budget == by_name[name]]) for name in names}
 
-    return KeptOrder(cached(version, f"keys in order {track.pk} {budget}", read))
+    kept = cached_together(version, by_name, read)
+    return {budget: KeptOrder(kept[name]) for name, budget in by_name.items()}
 
 
 def ranks_of(track: Track, budget: float | None, runs: Collection[UUID]) -> dict[UUID, int]:
@@ -238,13 +274,29 @@ def counts(track: Track, budget: float | None, selection: Selection = EVERYTHING
 
 
 def overlapping_scores(
-    track: Track, budget: float | None, low: float, high: float
-) -> tuple[int, list[tuple[float | None, float | None]]]:
-    """Return how many intervals of scores with a rank begin above `high`, and those that overlap `low` to `high`."""
-    ranked = ranked_runs(track, budget).order_by()
-    above = ranked.filter(anls_low__gt=high).count() if high < 1 else 0
-    overlap = Q(anls_low__lte=high, anls_high__gte=low) | Q(anls_low__isnull=True) | Q(anls_high__isnull=True)
-    return above, list(ranked.filter(overlap).values_list("anls_low", "anls_high"))
+    track: Track, spans: Mapping[float | None, tuple[float, float]]
+) -> dict[float | None, tuple[int, list[tuple[float | None, float | None]]]]:
+    """Return how many intervals of scores with a rank begin above a span, and those that overlap it, on each board.
+
+    Args:
+        spans: The lowest and the highest score of each board's span.
+    """
+    lower = {budget: Q(budget=budget, anls_low__gt=high) for budget, (_, high) in spans.items() if high < 1}
+    above: dict[float | None, int] = {}
+    if lower:
+        begin = ranked_on_boards(track, lower).filter(reduce(or_, lower.values()))
+        above = dict(begin.values_list("budget").annotate(Count("pk")))
+    unknown = Q(anls_low__isnull=True) | Q(anls_high__isnull=True)
+    overlap = [
+        Q(Q(anls_low__lte=high, anls_high__gte=low) | unknown, budget=budget)
+        for budget, (low, high) in spans.items()
+    ]
+    found: dict[float | None, list[tuple[float | None, float | None]]] = {budget: [] for budget in spans}
+    if overlap:
+        rows = ranked_on_boards(track, spans).filter(reduce(or_, overlap))
+        for budget, *interval in rows.values_list("budget", "anls_low", "anls_high"):
+            found[budget].append((interval[0], interval[1]))
+    return {budget: (above.get(budget, 0), found[budget]) for budget in spans}
 
 
 def newest_places(track: Track, length: int) -> list[tuple[datetime, Place]]:
@@ -263,16 +315,24 @@ def first_verified(track: Track, budget: float | None) -> UUID | None:
 def withheld_runs(track: Track, selection: Selection, length: int) -> list[UUID]:
     """Return the newest of the selected runs that reviewers, organizers or an examination took off the track's boards.
 
-    As queries each of which an index answers; where a team is selected, that of its submissions answers one for all.
+    As parts each of which an index answers; where a team is selected, that of its submissions answers one for all.
     """
     runs = _filtered(public_runs().filter(submission__track=track), track, selection)
     why = [taken_off(), rejected("submission__")] if track.kind.is_reviewed else [taken_off()]
-    found: dict[UUID, datetime] = {}
-    for part in map(runs.filter, [reduce(or_, why)] if selection.team else why):
-        newest = part.order_by("-submission__submitted_at", "pk")
-        rows = newest.values_list("pk", "submission__submitted_at")[:length]
-        found |= {run: at for run, at in rows if at}
+    parts = [reduce(or_, why)] if selection.team else why
+    newest = [runs.filter(part).order_by("-submission__submitted_at", "pk")[:length] for part in parts]
+    first, *others = (_times_of(part) for part in newest)
+    found = {run: at for run, at in (first.union(*others) if others else first) if at}
     return sorted(found, key=lambda run: found[run], reverse=True)[:length]
+
+
+def _times_of(part: QuerySet[Run]) -> "QuerySet[Run, tuple[UUID, datetime | None]]":
+    """Return these runs with the time of each submission, as a query that can be united with others.
+
+    SQLite unites none of which a part is taken, but those of runs that are in a part.
+    """
+    runs = Run.objects.filter(pk__in=part.values("pk")).order_by()
+    return runs.values_list("pk", "submission__submitted_at")
 
 
 def _order(track: Track, sort: Sort) -> tuple[str | OrderBy, ...]:

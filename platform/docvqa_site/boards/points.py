@@ -32,6 +32,8 @@ from docvqa_site.boards.queries import (
     keys_of,
     listed_runs,
     of_baselines,
+    order_of,
+    ranked_on_boards,
     ranked_runs,
     unranked_runs,
     with_results,
@@ -61,11 +63,21 @@ def _is_verified(reviews_needed: int | None) -> Case:
     return holds(verified(reviews_needed, "submission__"))
 
 
-def first_points(
-    track: Track, budget: float | None, length: int, baselines: Baselines = Baselines.ALL
-) -> list[tuple[Any, ...]]:
+def first_points(track: Track, budget: float | None, length: int) -> list[tuple[Any, ...]]:
     """Return `POINT` of the first runs with a rank, the result that ranks each, and whether that is verified."""
-    return list(_ranked_points(*board_key(track, budget), track.reviews_needed, baselines)[:length])
+    return list(_ranked_points(*board_key(track, budget), track.reviews_needed)[:length])
+
+
+def first_baselines(track: Track) -> dict[float | None, tuple[Any, ...]]:
+    """Return the same of the first baseline with a rank on each board that has one; there are few of them."""
+    ranked = of_baselines(ranked_on_boards(track, track.run_budgets()), Baselines.ONLY)
+    found: dict[float | None, tuple[Any, ...]] = {}
+    rows = ranked.order_by(*order_of(track.kind)).values_list(
+        "budget", *_shown(track.kind, track.reviews_needed)
+    )
+    for budget, *point in rows:
+        found.setdefault(budget, tuple(point))
+    return found
 
 
 def withheld_points(track: Track, runs: Collection[UUID]) -> list[tuple[Any, ...]]:
@@ -122,7 +134,7 @@ def _points(runs: QuerySet[Run], length: int, track: Track) -> list[tuple[Any, .
 def _points_of(keys: Collection[UUID], track: Track) -> dict[UUID, tuple[Any, ...]]:
     """Return `POINT` of these runs, the result that ranks each, and whether that is verified."""
     runs = with_results(Run.objects.filter(pk__in=list(keys)), track.kind)
-    rows = runs.order_by().values_list("pk", *POINT, F(track.kind.first), _is_verified(track.reviews_needed))
+    rows = runs.order_by().values_list("pk", *_shown(track.kind, track.reviews_needed))
     return {key: tuple(point) for key, *point in rows}
 
 
@@ -133,7 +145,9 @@ def _ranked_points(
     kind: Ranking,
     limits: KeptLimits,
     reviews_needed: int | None,
-    baselines: Baselines,
 ) -> "QuerySet[Run, tuple[Any, ...]]":
-    runs = of_baselines(kept_ranked_runs(track_id, budget, kind, limits), baselines)
-    return runs.values_list(*POINT, F(kind.first), _is_verified(reviews_needed))
+    return kept_ranked_runs(track_id, budget, kind, limits).values_list(*_shown(kind, reviews_needed))
+
+
+def _shown(kind: Ranking, reviews_needed: int | None) -> tuple[Any, ...]:
+    return *POINT, F(kind.first), _is_verified(reviews_needed)

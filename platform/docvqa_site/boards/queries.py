@@ -5,7 +5,8 @@ as why it has no rank, comes from the rules themselves.
 """
 
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import or_
 from uuid import UUID
 
 from django.db.models import Case, F, FloatField, OrderBy, Q, QuerySet, Value, When
@@ -36,6 +37,12 @@ def listed_runs(track: Track, budget: float | None) -> QuerySet[Run]:
 def ranked_runs(track: Track, budget: float | None) -> QuerySet[Run]:
     """Return the runs with a rank, the best first."""
     return kept_ranked_runs(*board_key(track, budget)).all()
+
+
+def ranked_on_boards(track: Track, budgets: Iterable[float | None]) -> QuerySet[Run]:
+    """Return the runs with a rank on any of these boards of the track, in no order."""
+    boards = tuple(board_key(track, budget)[1::2] for budget in budgets)
+    return _ranked_on_boards(track.pk, track.kind, boards).all()
 
 
 def unranked_runs(track: Track, budget: float | None) -> QuerySet[Run]:
@@ -74,6 +81,15 @@ def _listed(track_id: int, budget: float | None, kind: Ranking) -> QuerySet[Run]
 def kept_ranked_runs(track_id: int, budget: float | None, kind: Ranking, limits: KeptLimits) -> QuerySet[Run]:
     """Return the query of `ranked_runs`, to build another one on."""
     return _listed(track_id, budget, kind).filter(qualifies(kind, dict(limits))).order_by(*order_of(kind))
+
+
+@lru_cache(maxsize=KEPT_QUERIES)
+def _ranked_on_boards(
+    track_id: int, kind: Ranking, boards: tuple[tuple[float | None, KeptLimits], ...]
+) -> QuerySet[Run]:
+    runs = with_results(public_runs().filter(submission__track_id=track_id), kind)
+    ranked = [Q(qualifies(kind, dict(limits)), budget=budget) for budget, limits in boards]
+    return runs.filter(reduce(or_, ranked)) if ranked else runs.none()
 
 
 @lru_cache(maxsize=KEPT_QUERIES)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from docvqa_site.audit.versions import boards_versions
-from docvqa_site.boards.ordering import kept_order
+from docvqa_site.boards.ordering import kept_orders
 from docvqa_site.challenge.models import Track
 from docvqa_site.submissions.models import Run, SubmissionState
 
@@ -21,14 +21,14 @@ class Standing:
 
 def standings_of(runs: Iterable[Run]) -> dict[UUID, Standing]:
     """Return the standings of those of these runs that have a rank; their submissions should be loaded."""
-    boards: dict[tuple[Track, float | None], list[UUID]] = defaultdict(list)
+    by_track: dict[Track, list[Run]] = defaultdict(list)
     for run in runs:
         if run.scored_at and run.submission.state == SubmissionState.SUBMITTED:
-            boards[run.submission.track, run.budget].append(run.pk)
-    versions = boards_versions([track.pk for track, _ in boards]) if boards else {}
+            by_track[run.submission.track].append(run)
+    versions = boards_versions([track.pk for track in by_track]) if by_track else {}
     found: dict[UUID, Standing] = {}
-    for (track, budget), keys in boards.items():
-        order = kept_order(track, budget, versions[track.pk])
-        ranks = {key: order.rank(key) for key in keys}
-        found |= {key: Standing(rank, len(order)) for key, rank in ranks.items() if rank}
+    for track, own in by_track.items():
+        orders = kept_orders(track, {run.budget for run in own}, versions[track.pk])
+        ranks = ((run, orders[run.budget].rank(run.pk)) for run in own)
+        found |= {run.pk: Standing(rank, len(orders[run.budget])) for run, rank in ranks if rank}
     return found

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from django.conf import settings
 from django.db.models import Count, Min, Q
@@ -45,6 +46,16 @@ class Workforce:
     is_paused: bool = False
 
 
+class QueueWorker(NamedTuple):
+    """A queue with a worker that has run its steps; what is the worker's is None where the queue has none."""
+
+    queue: str
+    paused_at: datetime | None
+    name: str | None
+    seen_at: datetime | None
+    sick_at: datetime | None
+
+
 @dataclass(frozen=True)
 class Outbox:
     """How many mails wait and were given up, and for how many seconds the oldest has waited."""
@@ -83,17 +94,22 @@ def backlogs(found: Iterable[Attempts], now: datetime) -> dict[str, Backlog]:
     return waiting
 
 
-def workforces(now: datetime) -> dict[str, Workforce]:
+def queue_workers() -> list[QueueWorker]:
+    """Return each queue with each of its workers, by the queue's name."""
+    rows = StepQueue.objects.order_by("pk")
+    fields = ("pk", "paused_at", "workers__name", "workers__seen_at", "workers__sick_at")
+    return [QueueWorker(*row) for row in rows.values_list(*fields)]
+
+
+def workforces(found: Iterable[QueueWorker], now: datetime) -> dict[str, Workforce]:
     """Return the workers that sent a heartbeat in the last minute, by queue."""
-    lives = Q(workers__seen_at__gt=now - ALIVE)
-    rows = StepQueue.objects.annotate(
-        alive=Count("workers", filter=lives), sick=Count("workers__sick_at", filter=lives)
-    )
-    found = {
-        name: Workforce(alive, sick, is_paused=paused_at is not None)
-        for name, paused_at, alive, sick in rows.values_list("pk", "paused_at", "alive", "sick")
-    }
-    return {name: found.get(name, Workforce()) for name in sorted({*QUEUE_NAMES, *found})}
+    forces = dict.fromkeys(QUEUE_NAMES, Workforce())
+    for row in found:
+        lives = row.seen_at is not None and row.seen_at > now - ALIVE
+        before = forces.get(row.queue, Workforce())
+        sick = lives and row.sick_at is not None
+        forces[row.queue] = Workforce(before.alive + lives, before.sick + sick, row.paused_at is not None)
+    return {name: forces[name] for name in sorted(forces)}
 
 
 def outbox() -> Outbox:

@@ -80,7 +80,7 @@ def _reports() -> Metric:
 
 def _workers() -> Iterable[Metric]:
     now = clock.now()
-    found = figures.workforces(now)
+    found = figures.workforces(figures.queue_workers(), now)
     for name, meaning, field in (
         ("pfl_workers_alive", "Workers with a heartbeat in the last minute.", "alive"),
         ("pfl_workers_sick", "Workers on which steps of many runs fail.", "sick"),

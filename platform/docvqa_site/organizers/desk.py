@@ -1,25 +1,24 @@
 """The figures of the desk's first page, in a constant number of queries."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, Value
 from django.utils import timezone
 
 from docvqa_site.accounts.models import User
 from docvqa_site.accounts.selectors import is_reviewer
 from docvqa_site.boards.corrections import corrections
-from docvqa_site.boards.models import newest_results
 from docvqa_site.boards.required_examinations import MissingExamination, missing_examinations
 from docvqa_site.challenge.models import Track
+from docvqa_site.challenge.phases import BEGINNING
 from docvqa_site.challenge.selectors import organized_tracks, others_tracks
 from docvqa_site.evaluation import clock
 from docvqa_site.evaluation.examining.requests import unattended
 from docvqa_site.evaluation.intake.near_copies import near_copies_of_other_teams
 from docvqa_site.evaluation.inventories import REPORTING, stock
-from docvqa_site.evaluation.models import Evaluation, EvaluationState, TestSet, Worker
+from docvqa_site.evaluation.models import Evaluation, EvaluationState, TestSet
 from docvqa_site.evaluation.queue.dispatch import ALIVE
 from docvqa_site.liveness.models import silences
 from docvqa_site.mail.models import OutgoingMail
@@ -30,9 +29,10 @@ from docvqa_site.organizers.cards import cards_for, counted_for
 from docvqa_site.organizers.counting import counted
 from docvqa_site.organizers.days import bars, daily_submissions
 from docvqa_site.organizers.failures import failures
-from docvqa_site.organizers.outages import downtimes, unclosed_phases
+from docvqa_site.organizers.outages import downtimes
 from docvqa_site.organizers.quotas import near_quota
 from docvqa_site.organizers.registrations import waiting_registrations
+from docvqa_site.reviews.conflicts import Conflicts
 from docvqa_site.reviews.deadlines import REVIEW_TIME
 from docvqa_site.reviews.eligibility import may_organize
 from docvqa_site.reviews.run_appeals import open_appeals
@@ -43,7 +43,6 @@ from docvqa_site.reviews.selectors import (
     without_reviewers,
 )
 from docvqa_site.submissions.models import Run, Submission, SubmissionState
-from docvqa_site.submissions.selectors import competed_tracks
 from docvqa_site.teams.selectors import teams_without_owner
 from evaluator.messages.rankings import COUNTED
 
@@ -81,10 +80,12 @@ class WorkerRow:
 
 def desk_of(organizer: User) -> dict[str, object]:
     """Return what the first page shows: what needs the organizer now, and the figures below it."""
-    now, judged = clock.now(), judgeable_submissions(organizer)
+    now, conflicts = clock.now(), Conflicts(organizer)
+    judged = judgeable_submissions(organizer, conflicts)
     backlogs = figures.backlogs(figures.attempts(), now)
     held = stock(now)
-    workers = worker_rows(held.seen_at, now)
+    queue_workers = figures.queue_workers()
+    workers = worker_rows(queue_workers, held.seen_at, now)
     counts, undecided = counted(
         {
             **counted_for(judged, now),
@@ -125,7 +126,7 @@ def desk_of(organizer: User) -> dict[str, object]:
         *needs.appeal_needs(counts["appeals of runs"]),
     ]
     of_site = [
-        *needs.queue_needs(backlogs, figures.workforces(now)),
+        *needs.queue_needs(backlogs, figures.workforces(queue_workers, now)),
         *needs.process_needs(silences()),
         *needs.worker_needs(row.name for row in workers if row.state == "silent"),
         *needs.team_needs(counts["teams without owner"]),
@@ -135,9 +136,13 @@ def desk_of(organizer: User) -> dict[str, object]:
     today = timezone.now().date()
     organized = organized_tracks(organizer).prefetch_related("phases__final_results")
     tracks = [track for track in organized if not track.is_draft]
-    unclosed, competed = unclosed_phases(organized), set(competed_tracks(organizer))
+    phases = [phase for track in tracks for phase in track.phases.all()]
+    unclosed = [phase for phase in phases if not phase.final_results.all()]
     ended = [phase for phase in unclosed if phase.has_ended(now)]
-    closable = set(tracks) - competed if organizer.has_perms(CLOSING) else set()
+    competed = [track for track in tracks if track.pk in conflicts.competed]
+    closable = set(tracks) - set(competed) if organizer.has_perms(CLOSING) else set()
+    # A correction comes before what it corrects.
+    published = [results for phase in phases for results in phase.final_results.all()[:1]]
     own = [
         *needs.track_needs(tracks, held),
         *needs.closing_needs(ended, closable),
@@ -149,15 +154,16 @@ def desk_of(organizer: User) -> dict[str, object]:
         ),
     ]
     found = [*own, *(of_site if has_site else []), *of_tracks]
+    doubtful, flagged = _first_of(doubtful_logs(judged, tracks), flagged_runs(judged, now))
     return {
         "needs": found,
         "failures": failures(organized),
-        "doubtful_logs": list(doubtful_logs(judged, tracks)[:MOST_FLAGGED]),
-        "flagged": list(flagged_runs(judged, now)[:MOST_FLAGGED]),
+        "doubtful_logs": doubtful,
+        "flagged": flagged,
         "near_copies": list(near_copies_of_other_teams(judged, now, MOST_FLAGGED)),
         "near_quota": near_quota(judged, tracks, timezone.now(), MOST_NEAR_QUOTA),
         "missing_examinations": judged_missing(judged, tracks),
-        "corrections": corrections(newest_results().filter(phase__track__in=set(tracks) - competed)),
+        "corrections": corrections(one for one in published if one.phase.track not in competed),
         "cards": cards_for(organizer, counts) if has_site else [],
         "own_reviews": counts["own reviews"],
         "held": [
@@ -171,7 +177,7 @@ def desk_of(organizer: User) -> dict[str, object]:
         "days": bars(daily_submissions(today, organizer), today),
         "tracks": tracks,
         # Of organizers of all tracks it shows on the pages themselves.
-        "competed": set() if has_site else competed,
+        "competed": [] if has_site else competed,
         "drafts": [track for track in organized if track.is_draft],
         "to_close": set(ended),
         "split_test_sets": split_test_sets(organizer),
@@ -184,38 +190,45 @@ def split_test_sets(organizer: User) -> list[TestSet]:
     return list(found.exclude(name__in=others_tracks(organizer).values("test_set")))
 
 
-def worker_rows(reported: Mapping[str, datetime], now: datetime) -> list[WorkerRow]:
+def worker_rows(
+    found: Iterable[figures.QueueWorker], reported: Mapping[str, datetime], now: datetime
+) -> list[WorkerRow]:
     """Return the workers of the last day, the one that was seen last first.
 
     Args:
+        found: What is known of the queues' workers.
         reported: When workers reported lately what they have.
     """
     running = Evaluation.objects.filter(state=EvaluationState.RUNNING).select_related("run__submission")
     at = {evaluation.worker: evaluation for evaluation in running.defer("run__results", "run__rules")}
     # One that takes steps of two queues is known in each.
-    known: dict[str, list[Worker]] = defaultdict(list)
-    for worker in Worker.objects.order_by("queue"):
-        known[worker.name].append(worker)
-    for name in reported.keys() - known.keys():
-        known[name].append(Worker(name=name, queue_id="", seen_at=reported[name]))
-    rows = [_row(workers, at.get(name), reported.get(name), now) for name, workers in known.items()]
+    known: dict[str, list[figures.QueueWorker]] = {name: [] for name in reported}
+    for row in found:
+        if row.name is not None:
+            known.setdefault(row.name, []).append(row)
+    rows = [_row(name, queues, at.get(name), reported.get(name), now) for name, queues in known.items()]
     return sorted(rows, key=lambda row: row.seen_at, reverse=True)
 
 
 def _row(
-    of_queues: Sequence[Worker], evaluation: Evaluation | None, reported_at: datetime | None, now: datetime
+    name: str,
+    of_queues: Sequence[figures.QueueWorker],
+    evaluation: Evaluation | None,
+    reported_at: datetime | None,
+    now: datetime,
 ) -> WorkerRow:
     """Return a worker of these queues with its state. Without a step, it sends no heartbeats, but reports."""
-    heartbeat = max(worker.seen_at for worker in of_queues)
+    heartbeats = [row.seen_at for row in of_queues if row.seen_at is not None]
+    heartbeat = max(heartbeats, default=reported_at or now)
     seen_at = max(heartbeat, reported_at or heartbeat)
-    if any(worker.sick_at is not None for worker in of_queues):
+    if any(row.sick_at is not None for row in of_queues):
         state = "sick"
     elif evaluation is not None:
         state = "running" if heartbeat > now - ALIVE else "silent"
     else:
         state = "idle" if seen_at > now - REPORTING else "gone"
-    queues = ", ".join(worker.queue_id for worker in of_queues)
-    return WorkerRow(of_queues[0].name, queues, evaluation, state, seen_at)
+    queues = ", ".join(row.queue for row in of_queues)
+    return WorkerRow(name, queues, evaluation, state, seen_at)
 
 
 def judged_missing(submissions: QuerySet[Submission], tracks: Sequence[Track]) -> list[MissingExamination]:
@@ -226,10 +239,26 @@ def judged_missing(submissions: QuerySet[Submission], tracks: Sequence[Track]) -
     return sorted((one for one in missing if one.run.pk in judged), key=lambda one: not one.needs_organizer)
 
 
+def _first_of(*parts: QuerySet[Run]) -> list[list[Run]]:
+    """Return the first `MOST_FLAGGED` of each of these queries, the newest first, with what a line says of each run."""
+    queries = [
+        Run.objects.filter(pk__in=runs.order_by("-scored_at").values("pk")[:MOST_FLAGGED])
+        .select_related("submission__team", "submission__track")
+        .defer("results")
+        .annotate(part=Value(number))
+        .order_by()
+        for number, runs in enumerate(parts)
+    ]
+    found: list[list[Run]] = [[] for _ in parts]
+    for run in queries[0].union(*queries[1:], all=True):
+        found[vars(run)["part"]].append(run)
+    return [sorted(runs, key=lambda run: run.scored_at or BEGINNING, reverse=True) for runs in found]
+
+
 def doubtful_logs(submissions: QuerySet[Submission], tracks: Iterable[Track]) -> QuerySet[Run]:
-    """Return their runs that only a flagged log keeps from a rank in these tracks, the newest first."""
+    """Return their runs that only a flagged log keeps from a rank in these tracks."""
     by_bytes = [track for track in tracks if track.kind.rule.ranks_bytes]
-    runs = Run.objects.filter(
+    return Run.objects.filter(
         Q(submission__phase__requires_counted=False) | Q(counting=COUNTED),
         scored_at__isnull=False,
         submission__in=submissions.filter(track__in=by_bytes, practice=False),
@@ -238,19 +267,13 @@ def doubtful_logs(submissions: QuerySet[Submission], tracks: Iterable[Track]) ->
         log_flag__isnull=False,
         log_accepted_at__isnull=True,
     )
-    return (
-        runs.select_related("submission__team", "submission__track").defer("results").order_by("-scored_at")
-    )
 
 
 def flagged_runs(submissions: QuerySet[Submission], now: datetime) -> QuerySet[Run]:
-    """Return their runs with a flagged check that were scored lately, the newest first."""
-    runs = Run.objects.filter(
+    """Return their runs with a flagged check that were scored lately."""
+    return Run.objects.filter(
         scored_at__gt=now - FLAGS_TIME,
         submission__in=submissions,
         disqualified_because="",
         flagged_checks__gt=0,
-    )
-    return (
-        runs.select_related("submission__team", "submission__track").defer("results").order_by("-scored_at")
     )

@@ -1,10 +1,10 @@
-"""Teams that have used up their submissions of the day, or nearly all of their storage, in three queries."""
+"""Teams that have used up their submissions of the day, or nearly all of their storage, in two queries."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Count, QuerySet, Sum
+from django.db.models import Count, OuterRef, QuerySet, Subquery, Sum
 from django.template.defaultfilters import pluralize
 
 from docvqa_site.challenge.models import Track
@@ -50,14 +50,19 @@ def _without_slots(
     by_team = counted.order_by().values_list("track", "team", "team__name")
     used = by_team.annotate(count=Count("pk"))
     limits = {key: track.slots_per_day(now) for key, track in open_tracks.items()}
-    near = list(used.filter(count__gte=min(limits.values(), default=0)).order_by("track", "team__name"))
-    granted = ExtraSubmissions.objects.filter(granted_at__gt=now - WINDOW, track__in=open_tracks).order_by()
-    by_key = granted.values_list("track", "team").annotate(Sum("count")) if near else ()
-    extra = {(track, team): count for track, team, count in by_key}
+    near = used.filter(count__gte=min(limits.values(), default=0)).annotate(extra=_granted(now - WINDOW))
     found = []
-    for key, team, name, count in near:
-        limit = limits[key] + extra.get((key, team), 0)
+    for key, team, name, count, extra in near.order_by("track", "team__name"):
+        limit = limits[key] + (extra or 0)
         if count >= limit:
             words = f"{limit} submission{pluralize(limit)} of 24 hours in {open_tracks[key]}"
             found.append(NearQuota(team, name, f"{count} of {words}"))
     return found[:most]
+
+
+def _granted(since: datetime) -> Subquery:
+    """Return how many slots the team of a group was granted in its track, as a column; null where none."""
+    granted = ExtraSubmissions.objects.filter(
+        granted_at__gt=since, track=OuterRef("track"), team=OuterRef("team")
+    )
+    return Subquery(granted.order_by().values("team").annotate(total=Sum("count")).values("total"))

@@ -9,7 +9,8 @@ from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 from docvqa_site.accounts.models import User
 from docvqa_site.challenge.models import TeamRegistration, Track
 from docvqa_site.challenge.selectors import organized_tracks
-from docvqa_site.reviews.selectors import sees_decisions, without_conflicts
+from docvqa_site.reviews.conflicts import Conflicts
+from docvqa_site.reviews.selectors import sees_decisions
 from docvqa_site.reviews.threads import Thread, threads_for_reviewer
 from docvqa_site.submissions.models import IndexChallenge, Submission
 from docvqa_site.submissions.quota import Quota
@@ -92,7 +93,7 @@ def tracks_of(team: Team, organizer: User, now: datetime) -> list[TeamInTrack]:
 
 def judged_submissions_of(team: Team, organizer: User) -> QuerySet[Submission]:
     """Return the team's submissions, drafts included, but those that the organizer doesn't judge."""
-    return without_conflicts(submissions_of(team), organizer)
+    return Conflicts(organizer).exclude_from(submissions_of(team))
 
 
 def unresolved_tokens(team: Team, tracks: Iterable[Track]) -> list[TokenFate]:

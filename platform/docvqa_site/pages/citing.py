@@ -33,15 +33,16 @@ def cited_people(submission: Submission) -> list[User]:
 def entries(submission: Submission, people: Iterable[User]) -> list[tuple[str, str]]:
     """Return an entry for each scored run, after the name of its board, or one for all of a submission with fewer."""
     scored = [run for run in submission.runs.all() if run.scored_at]
+    named, evaluator = list(people), evaluated_by(submission)
     if len(scored) < 2:
-        return [("", bibtex(submission, people))]
-    named = list(people)
-    return [(at_budget(run.budget, "{}"), bibtex(submission, named, run)) for run in scored]
+        return [("", bibtex(submission, named, evaluator))]
+    return [(at_budget(run.budget, "{}"), bibtex(submission, named, evaluator, run)) for run in scored]
 
 
-def bibtex(submission: Submission, people: Iterable[User], run: Run | None = None) -> str:
+def bibtex(submission: Submission, people: Iterable[User], evaluator: str, run: Run | None = None) -> str:
     """Return the entry of a submission, whose members `people` show their iDs. Its key stays when it is renamed.
 
+    `evaluator` is what `evaluated_by` returns.
     That of one `run` at a budget leads to its page of evidence, which an anonymous team's run hasn't, and has its
     values alone.
     """
@@ -61,7 +62,7 @@ def bibtex(submission: Submission, people: Iterable[User], run: Run | None = Non
         "author": f"{{{in_latex(submission.author)}}}",
         "year": str(made.year),
         "howpublished": f"PFL-DocVQA benchmark, {in_latex(submission.track.name)}",
-        "version": in_latex(evaluated_by(submission)),
+        "version": in_latex(evaluator),
         "url": settings.SITE_URL + address,
         "urldate": localdate().isoformat(),
         "note": in_latex(". ".join(notes)),

@@ -73,8 +73,8 @@ def compare(request: HttpRequest, slug: str) -> HttpResponse:
     version = boards_versions([track.pk])[track.pk]
 
     def respond() -> HttpResponse:
-        context = _compared(track, wanted) if len(wanted) == 2 else _offered(track, wanted)
-        return render(request, "pages/compare.html", {"track": track, **context})
+        draw = _compared if len(wanted) == 2 else _offered
+        return render(request, "pages/compare.html", {"track": track, **draw(track, wanted, version)})
 
     return page_unless_unchanged(request, version, respond)
 
@@ -87,8 +87,8 @@ def picked(query: QueryDict) -> list[UUID]:
         raise Http404("no such method") from error
 
 
-def _compared(track: Track, wanted: Sequence[UUID]) -> dict[str, object]:
-    boards = stored_boards(track, with_checks=True)
+def _compared(track: Track, wanted: Sequence[UUID], version: str) -> dict[str, object]:
+    boards = stored_boards(track, version, with_checks=True)
     selection = Selection(submissions=tuple(wanted))
     rows = [
         {row.entry.submission: row for row in found}
@@ -118,9 +118,9 @@ def _entry(submission: UUID, rows: Sequence[dict[UUID, Row]]) -> Entry:
     return entry
 
 
-def _offered(track: Track, wanted: Sequence[UUID]) -> dict[str, object]:
+def _offered(track: Track, wanted: Sequence[UUID], version: str) -> dict[str, object]:
     """Return the methods that the form offers: the first of each board, and those that were picked already."""
-    boards = stored_boards(track)
+    boards = stored_boards(track, version)
     leading = [method.entry for method in leading_methods(boards, EVERYTHING, OFFERED)]
     missing = set(wanted) - {entry.submission for entry in leading}
     others: dict[UUID, Entry] = {}

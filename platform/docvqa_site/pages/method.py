@@ -1,5 +1,6 @@
 """The page of a submitted method: what it is, its verdict and ranks, one table of its runs, and the evidence."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,7 +16,7 @@ from django.views.decorators.http import require_safe
 
 from docvqa_site.accounts.models import User
 from docvqa_site.audit.models import AuditEntry
-from docvqa_site.boards.boards import StoredBoard
+from docvqa_site.boards.boards import StoredBoard, with_ranges
 from docvqa_site.boards.column import Shown
 from docvqa_site.boards.columns import columns_of
 from docvqa_site.boards.leakage import leakage_plot, measured, stated
@@ -106,19 +107,20 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
     verdict = verdict_on(submission)
     names_team = status["is_insider"] or not submission.anonymous
     is_listed = submission.state == SubmissionState.SUBMITTED and not submission.is_unpublished
-    standings = standings_of(one.run for one in status["statuses"]) if is_listed else {}
+    shown = [one for one in status["statuses"] if one.run.scored_at]
+    scored = [one.run for one in shown]
+    standings = standings_of(scored) if is_listed else {}
+    rows = _rows(scored, verdict, standings, names_team=names_team)
+    shows_would_rank = membership is not None and submission.is_unpublished
     runs = [
-        _method_run(
+        MethodRun(
             one,
-            verdict,
-            standing=standings.get(one.run.pk),
-            shows_would_rank=membership is not None and submission.is_unpublished,
-            names_team=names_team,
+            row,
+            shortfall(one.run, rejected=verdict.rejection),
+            rank_if_published(one.run) if shows_would_rank else None,
         )
-        for one in status["statuses"]
-        if one.run.scored_at
+        for one, row in zip(shown, rows, strict=True)
     ]
-    scored = [one.status.run for one in runs]
     invalid = [one for one in runs if one.reason and one.reason.is_invalid]
     leaked = measured(scored)
     types = type_rows([(at_budget(run.budget, "{}") or "ANLS", run.results) for run in scored])
@@ -213,16 +215,17 @@ def decided_at(submission: Submission) -> datetime | None:
     return max(filter(None, decided), default=None)
 
 
-def _method_run(
-    status: RunStatus,
-    verdict: Verdict,
-    *,
-    standing: Standing | None,
-    shows_would_rank: bool,
-    names_team: bool,
-) -> MethodRun:
-    """Return a scored run with its rank; one of an unpublished or withdrawn submission has none."""
-    run, submission = status.run, status.run.submission
+def _rows(
+    runs: Sequence[Run], verdict: Verdict, standings: Mapping[UUID, Standing], *, names_team: bool
+) -> list[Row]:
+    """Return the rows of a submission's scored runs as its boards show them; those without a standing have no rank."""
+    boards = [StoredBoard(run.submission.track, run.budget) for run in runs]
+    rows = [[_row(run, verdict, standings.get(run.pk), names_team=names_team)] for run in runs]
+    return [row for (row,) in with_ranges(boards, rows)]
+
+
+def _row(run: Run, verdict: Verdict, standing: Standing | None, *, names_team: bool) -> Row:
+    submission = run.submission
     entry = Entry(
         key=str(run.pk),
         method=submission.title,
@@ -233,10 +236,7 @@ def _method_run(
         status=verdict.status,
     )
     rank = standing.rank if standing else None
-    row = Row(entry, rank, pending=_pending(run) if rank else None)
-    (row,) = StoredBoard(submission.track, run.budget).with_ranges([row])
-    would_rank = rank_if_published(run) if shows_would_rank else None
-    return MethodRun(status, row, shortfall(run, rejected=verdict.rejection), would_rank)
+    return Row(entry, rank, pending=_pending(run) if rank else None)
 
 
 def _pending(run: Run) -> TrustLevel | None:

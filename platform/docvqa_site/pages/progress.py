@@ -32,12 +32,13 @@ from docvqa_site.boards.plots import (
 from docvqa_site.boards.points import (
     POINT,
     best_point,
+    first_baselines,
     first_points,
     front_and_nearest_points,
     record_points,
     withheld_points,
 )
-from docvqa_site.boards.selection import EVERYTHING, Baselines, Selection
+from docvqa_site.boards.selection import EVERYTHING, Selection
 from docvqa_site.boards.uncertainty import difference
 from docvqa_site.challenge.models import Track
 from docvqa_site.reviews.verdict import ResultStatus
@@ -69,11 +70,12 @@ PLOT = "<!--plot-->"
 
 @dataclass(frozen=True)
 class Headline:
-    """The first runs of a board, of which the best is written above it."""
+    """The first runs of a board, of which the best is written above it, and its first baseline, if it has one."""
 
     track: Track
     budget: float | None
     points: Sequence[Point]
+    first_baseline: Point | None
 
     @property
     def name(self) -> str:
@@ -99,16 +101,16 @@ class Headline:
     def is_baseline(self) -> bool:
         return bool(self.points[0][2])
 
-    @cached_property
+    @property
     def gain(self) -> str:
         """By how much it beats the best baseline in what ranks the track; empty where it doesn't."""
-        found = first_points(self.track, self.budget, 1, Baselines.ONLY)
-        baseline = next(iter(plotted(found, _addresses(found), "baseline")), None)
-        if baseline is None or self.best is None:
+        if self.first_baseline is None or self.best is None:
             return ""
+        found = [self.first_baseline]
+        (baseline,) = plotted(found, _addresses(found), "baseline")
         name = f"the baseline {baseline.method}"
         gain = self.track.kind.words.gain(self.best.value, baseline.value, self.best.decimals, name)
-        return f"{gain} (difference may be 0)" if gain and self._may_equal(found[0]) else gain
+        return f"{gain} (difference may be 0)" if gain and self._may_equal(self.first_baseline) else gain
 
     def _may_equal(self, baseline: Point) -> bool:
         """Whether scores rank the board, and the interval of the best allows that it is no better than the baseline."""
@@ -191,7 +193,11 @@ def withheld_of(track: Track, selection: Selection, version: str) -> list[UUID]:
 
 def _draw_glance(track: Track, tracks: Sequence[Track], version: str) -> str:
     """Return the final results and the best result of every board, and the plot, with a sign between them."""
-    boards = [Headline(track, budget, first_points(track, budget, FIRST)) for budget in track.run_budgets()]
+    baselines = first_baselines(track)
+    boards = [
+        Headline(track, budget, first_points(track, budget, FIRST), baselines.get(budget))
+        for budget in track.run_budgets()
+    ]
     rows = withheld_points(track, withheld_of(track, EVERYTHING, version))
     withheld = withheld_marks(rows, submission_addresses({row[2] for row in rows}).__getitem__)
     plot_of = _of_budgets if track.kind.has_budgets else _of_bytes

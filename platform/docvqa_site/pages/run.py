@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 from docvqa_site.evaluation.display.results import shown_checks
 from docvqa_site.evaluation.display.status import RunStatus
 from docvqa_site.evaluation.views import status_context
-from docvqa_site.pages.citing import bibtex, cited_people
+from docvqa_site.pages.citing import bibtex, cited_people, evaluated_by
 from docvqa_site.pages.evidence import public_files
 from docvqa_site.reviews.selectors import may_organize
 from docvqa_site.submissions.lifted import lifting_of
@@ -52,7 +52,9 @@ def run(request: HttpRequest, submission_id: UUID, run_id: UUID) -> HttpResponse
         "has_restricted": not all(check.is_public for check in checks),
         "accounted": max(accounted_runs(submission), shown.run.results.joint_runs or 0),
         "record_is_public": ArtifactKind.TRAINING_RECORD in kinds,
-        "bibtex": bibtex(submission, cited_people(submission), shown.run) if shown.run.scored_at else "",
+        "bibtex": bibtex(submission, cited_people(submission), evaluated_by(submission), shown.run)
+        if shown.run.scored_at
+        else "",
         "permalink": settings.SITE_URL + request.path,
     }
     return render(request, "pages/run.html", context)

@@ -1,6 +1,6 @@
 """The page of a team: who they are, and their results on every board."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from django.http import HttpRequest, HttpResponse
@@ -63,7 +63,9 @@ def team(request: HttpRequest, slug: str) -> HttpResponse:
     versions = boards_versions([track.pk for track in tracks])
 
     def draw() -> str:
-        return render_to_string("pages/team_boards.html", {"team": shown, "boards": _boards(shown, tracks)})
+        return render_to_string(
+            "pages/team_boards.html", {"team": shown, "boards": _boards(shown, tracks, versions)}
+        )
 
     results = cached(str(versions), f"team {shown.pk}", draw)
     context = {
@@ -74,10 +76,10 @@ def team(request: HttpRequest, slug: str) -> HttpResponse:
     return render(request, "teams/detail.html", context)
 
 
-def _boards(team: Team, tracks: Sequence[Track]) -> list[TeamBoard]:
+def _boards(team: Team, tracks: Sequence[Track], versions: Mapping[int, str]) -> list[TeamBoard]:
     found, own = [], Selection(team=team.slug)
     for track in tracks:
-        boards = stored_boards(track)
+        boards = stored_boards(track, versions[track.pk])
         for board, rows in zip(boards, selected_rows(own, boards, LENGTH), strict=True):
             found += [TeamBoard(team, track, board.budget, rows)] if rows else []
     return found

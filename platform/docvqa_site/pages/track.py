@@ -276,7 +276,7 @@ def _boards(
 
     if asked.is_overview:
         return kept("overview", lambda: _overview(track, asked, version))
-    board = dict(zip(track.board_names(), stored_boards(track), strict=True))[asked.budget]
+    board = dict(zip(track.board_names(), stored_boards(track, version), strict=True))[asked.budget]
     counted = kept("counts", lambda: "{} {}".format(*board.counts(asked.selection)))
     ranked, unranked = map(int, counted.split())
     places = range(unranked if asked.only_unranked else ranked)
@@ -325,7 +325,7 @@ def _drawn(track: Track, asked: BoardQuery, board: ShownBoard) -> str:
 
 
 def _overview(track: Track, asked: BoardQuery, version: str) -> str:
-    boards = stored_boards(track)
+    boards = stored_boards(track, version)
     withheld = withheld_of(track, asked.selection, version)
     overview = overview_of(boards, asked.selection, LEADING, withheld)
     unranked = dict(zip(track.board_names(), unranked_counts(track, asked.selection).values(), strict=True))

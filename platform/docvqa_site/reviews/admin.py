@@ -38,6 +38,7 @@ from docvqa_site.evaluation.display.status import statuses
 from docvqa_site.proofs.named_code import named_code
 from docvqa_site.reviews import tallies
 from docvqa_site.reviews.checklist import CHECKLIST
+from docvqa_site.reviews.conflicts import Conflicts
 from docvqa_site.reviews.deciding import confirmation, take_decision
 from docvqa_site.reviews.drafts import draft_of, version_of
 from docvqa_site.reviews.eligibility import may_organize, review_barred_because
@@ -170,7 +171,10 @@ class ProofAdmin(ReadOnlyAdmin[Proof]):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Proof]:
         scored = Run.objects.filter(scored_at__isnull=False).values("submission")
         user = organizer_of(request)
-        judged = reviewable_submissions(user).filter(state=SubmissionState.SUBMITTED, pk__in=scored)
+        conflicts = Conflicts(user)
+        judged = reviewable_submissions(user, conflicts).filter(
+            state=SubmissionState.SUBMITTED, pk__in=scored
+        )
         place = [
             When(condition(), then=Value(number)) for number, (_, condition) in enumerate(STATES.values())
         ]
@@ -179,7 +183,7 @@ class ProofAdmin(ReadOnlyAdmin[Proof]):
         return found.annotate(
             place=Case(*place, default=Value(len(place)), output_field=IntegerField()),
             sent=Count("artifacts", filter=sent),
-            is_disclosed=Exists(disclosed_submissions(user).filter(pk=OuterRef("pk"))),
+            is_disclosed=Exists(disclosed_submissions(user, conflicts).filter(pk=OuterRef("pk"))),
         ).prefetch_related("reviews__reviewer")
 
     @override
@@ -243,7 +247,8 @@ class ProofAdmin(ReadOnlyAdmin[Proof]):
         if not self.has_view_permission(request):
             raise PermissionDenied
         proof = get_object_or_404(self.get_queryset(request), pk=_key(object_id))
-        barred = review_barred_because(proof, request.user)
+        conflicts = Conflicts(request.user)
+        barred = review_barred_because(proof, request.user, conflicts)
         own = proof.reviews.filter(reviewer=request.user).first()
         newest = proof.proof()
         draft = draft_of(own, version_of(newest))
@@ -254,7 +259,7 @@ class ProofAdmin(ReadOnlyAdmin[Proof]):
             if review := take_decision(request, proof, form):
                 self.message_user(request, confirmation(review))
                 return redirect("admin:reviews_proof_changelist")
-        sees = sees_decisions(proof, request.user)
+        sees = sees_decisions(proof, request.user, conflicts)
         runs = statuses(proof.runs.all())
         context = {
             **self.admin_site.each_context(request),

@@ -22,6 +22,7 @@ from docvqa_site.proofs.shown import sections_of
 from docvqa_site.reviews.access import View, for_reviewers, reviewed_submission
 from docvqa_site.reviews.assignments import assign, unassign
 from docvqa_site.reviews.checklist import CHECKLIST
+from docvqa_site.reviews.conflicts import Conflicts
 from docvqa_site.reviews.deadlines import SECOND_OPINION_TIME, default_due
 from docvqa_site.reviews.deciding import confirmation, read_version, take_decision
 from docvqa_site.reviews.drafts import draft_of, version_of
@@ -45,10 +46,8 @@ from docvqa_site.reviews.models import Decision, ProofReview, Recusal
 from docvqa_site.reviews.recusals import lift_recusal, recuse, withdrawal_effect
 from docvqa_site.reviews.sections import sections_by_question
 from docvqa_site.reviews.selectors import (
-    coordinates,
     is_settled,
     open_appeals,
-    recusal_of,
     sees_decisions,
     verdict_on,
 )
@@ -68,14 +67,17 @@ DRAFTS = Limit("review-draft", 60)
 
 
 def for_this_review(view: View) -> View:
-    """Return the view of a submission for those who may review it; others read why they may not."""
+    """Return the view of a submission for those who may review it; others read why they may not.
+
+    It is called with the submission and what was looked up about the visitor.
+    """
 
     @wraps(view)
     def checked(request: UserRequest, submission_id: UUID) -> HttpResponse:
-        submission = reviewed_submission(submission_id)
-        if rejection := review_barred_because(submission, request.user):
+        submission, conflicts = reviewed_submission(submission_id), Conflicts(request.user)
+        if rejection := review_barred_because(submission, request.user, conflicts):
             return _barred(request, submission, rejection)
-        return view(request, submission)
+        return view(request, submission, conflicts)
 
     return for_reviewers(checked)
 
@@ -93,23 +95,23 @@ def desk(request: UserRequest, submission_id: UUID) -> HttpResponse:
 
     Who coordinates the review reads the decisions instead of the checklist.
     """
-    submission = reviewed_submission(submission_id)
-    if rejection := review_barred_because(submission, request.user):
-        if request.method != "POST" and coordinates(submission, request.user):
-            return _desk(request, submission, None, None)
+    submission, conflicts = reviewed_submission(submission_id), Conflicts(request.user)
+    if rejection := review_barred_because(submission, request.user, conflicts):
+        if request.method != "POST" and submission.pk in conflicts.recused_from(Recusal.Why.COORDINATION):
+            return _desk(request, submission, conflicts, None, None)
         return _barred(request, submission, rejection)
     if request.method != "POST":
-        return _desk(request, submission, _own(submission, request), None)
+        return _desk(request, submission, conflicts, _own(submission, request), None)
     form = ReviewForm(request.POST)
     if review := take_decision(request, submission, form):
         messages.success(request, confirmation(review))
         return redirect("reviews:queue")
-    return _desk(request, submission, _own(submission, request), form)
+    return _desk(request, submission, conflicts, _own(submission, request), form)
 
 
 @require_POST
 @for_this_review
-def draft(request: UserRequest, submission: Submission) -> HttpResponse:
+def draft(request: UserRequest, submission: Submission, conflicts: Conflicts) -> HttpResponse:
     """Keep what the reviewer has written. A script gets the bar's new text, and everybody else the page."""
     form, is_script = ReviewForm(request.POST), "HX-Request" in request.headers
     own, problem = _own(submission, request), ""
@@ -132,14 +134,14 @@ def draft(request: UserRequest, submission: Submission) -> HttpResponse:
         return render(request, "reviews/desk_saved.html", _state(own, submission.proof(), problem))
     if problem:
         messages.error(request, f"Your draft couldn't be saved: {problem}")
-        return _desk(request, submission, own, form)
+        return _desk(request, submission, conflicts, own, form)
     messages.success(request, "Your draft is saved. Only you can see it.")
     return redirect("reviews:desk", submission.pk)
 
 
 @require_POST
 @for_this_review
-def message(request: UserRequest, submission: Submission) -> HttpResponse:
+def message(request: UserRequest, submission: Submission, conflicts: Conflicts) -> HttpResponse:
     """Post a message to the team."""
     form = MessageForm(request.POST)
     if form.is_valid():
@@ -151,12 +153,12 @@ def message(request: UserRequest, submission: Submission) -> HttpResponse:
             place = f"item-{form.about()}" if form.about() else "messages"
             messages.success(request, "Your message has been sent to the team.", extra_tags=place)
             return redirect(f"{reverse('reviews:desk', args=[submission.pk])}#{place}")
-    return _desk(request, submission, _own(submission, request), None, form)
+    return _desk(request, submission, conflicts, _own(submission, request), None, form)
 
 
 @require_POST
 @for_this_review
-def step_aside(request: UserRequest, submission: Submission) -> HttpResponse:
+def step_aside(request: UserRequest, submission: Submission, _: Conflicts) -> HttpResponse:
     """Record why the reviewer doesn't decide on the proof."""
     form = RecusalForm(request.POST, effect=_withdrawal_effect(_own(submission, request)))
     if not form.is_valid():
@@ -273,7 +275,7 @@ def _lift(request: UserRequest, submission: Submission) -> HttpResponse:
 
 @require_POST
 @for_this_review
-def take(request: UserRequest, submission: Submission) -> HttpResponse:
+def take(request: UserRequest, submission: Submission, _: Conflicts) -> HttpResponse:
     """Assign the review to the visitor."""
     try:
         review = assign(submission, request.user, default_due(), actor=request.user)
@@ -310,6 +312,7 @@ def _state(own: ProofReview | None, proof: Artifact | None, problem: str = "") -
 def _desk(
     request: UserRequest,
     submission: Submission,
+    conflicts: Conflicts,
     own: ProofReview | None,
     form: ReviewForm | None,
     message_form: MessageForm | None = None,
@@ -317,13 +320,13 @@ def _desk(
     """Return the desk, with this form or, for whoever hasn't stepped aside, one with their draft."""
     runs = statuses(submission.runs.all())
     settled, proof = is_settled(submission), submission.proof()
-    declined = recusal_of(submission, request.user)
+    declined = conflicts.recusal(submission)
     written = draft_of(own, version_of(proof))
     if form is None and declined is None:
         form = ReviewForm(initial=initial_of(written))
     is_coordinator = declined is not None and declined.why == Recusal.Why.COORDINATION
     has_decided = own is not None and own.is_decided
-    sees = sees_decisions(submission, request.user)
+    sees = sees_decisions(submission, request.user, conflicts)
     threads = threads_for_reviewer(submission, request.user, sees_decisions=sees)
     table = facts_on(submission, runs, proof)
     sections = sections_by_question(sections_of(proof.upload)) if proof else {}
@@ -353,7 +356,8 @@ def _desk(
         "coordinates": is_coordinator,
         "recusal_form": RecusalForm(auto_id="recusal_%s", effect=_withdrawal_effect(own)),
         "appeal": open_appeals().filter(submission=submission).first(),
-        "may_assign": not settled and not assigning_barred_because(submission, request.user),
+        "may_assign": not settled and not assigning_barred_because(submission, request.user, conflicts),
+        "own_conflicts": conflicts,
         "message_form": message_form or MessageForm(),
         **_state(own, proof),
     }

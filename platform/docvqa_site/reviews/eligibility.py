@@ -2,25 +2,28 @@
 
 from docvqa_site.accounts.models import User
 from docvqa_site.accounts.selectors import is_reviewer
+from docvqa_site.reviews.conflicts import Conflicts
 from docvqa_site.reviews.models import Recusal
-from docvqa_site.reviews.selectors import conflict_of_interest, recusal_of, reviewers
+from docvqa_site.reviews.selectors import reviewers
 from docvqa_site.submissions.models import Submission
 
 ORGANIZE = "challenge.organize"
 
 
-def review_barred_because(submission: Submission, user: User) -> str:
-    """Return why `user` may not review the submission's proof; empty if they may."""
+def review_barred_because(submission: Submission, user: User, conflicts: Conflicts | None = None) -> str:
+    """Return why `user` may not review the submission's proof; empty if they may.
+
+    `conflicts` are theirs, where the request has looked them up already.
+    """
+    conflicts = conflicts or Conflicts(user)
     if not is_reviewer(user):
         return "Only people with permission to review can review proofs."
     if submission.submitted_at and submission.published_at is None:
         return "The team hasn't published this submission yet; reviews start once it is public."
-    recusal = recusal_of(submission, user)
+    recusal = conflicts.recusal(submission)
     if recusal and recusal.why == Recusal.Why.COORDINATION:
         return "You're coordinating this review, so you can't decide on the proof."
-    return conflict_of_interest(
-        submission, user, declares=recusal is not None and recusal.why == Recusal.Why.CONFLICT
-    )
+    return conflicts.about(submission)
 
 
 def eligible_reviewers(submission: Submission) -> list[User]:
@@ -37,11 +40,11 @@ def may_organize(user: User) -> bool:
     return user.is_staff and user.has_perm(ORGANIZE)
 
 
-def assigning_barred_because(submission: Submission, user: User) -> str:
-    """Return why `user` may not assign reviewers to the submission's proof; empty if they may."""
+def assigning_barred_because(submission: Submission, user: User, conflicts: Conflicts | None = None) -> str:
+    """Return why `user` may not assign reviewers to the submission's proof, likewise."""
     if not may_organize(user):
         return "Only organizers can assign reviewers."
-    return conflict_of_interest(submission, user)
+    return (conflicts or Conflicts(user)).about(submission)
 
 
 def organizers_for(submission: Submission) -> list[User]:

@@ -14,6 +14,7 @@ from docvqa_site.accounts.models import User
 from docvqa_site.proofs.named_code import named_codes
 from docvqa_site.reviews import tallies
 from docvqa_site.reviews.checklist import CHECKLIST
+from docvqa_site.reviews.conflicts import Conflicts
 from docvqa_site.reviews.drafts import draft_of, version_of
 from docvqa_site.reviews.models import Decision, ProofReview, Recusal
 from docvqa_site.reviews.selectors import (
@@ -107,15 +108,17 @@ class Section:
 
 def queue_of(reviewer: User) -> list[Section]:
     """Return the parts of the reviewer's queue, by a number of queries that doesn't grow with the submissions."""
-    parts = _parts(reviewer)
+    conflicts = Conflicts(reviewer)
+    parts = _parts(reviewer, conflicts)
     shown = [pk for first, _ in parts.values() for pk in first]
     listed, flagged = _listed(shown), _flagged(shown)
     different = _different(listed.values())
     own = {one.submission_id: one for one in reviewer.proof_reviews.filter(submission__in=shown)}
-    disclosed = set(disclosed_submissions(reviewer).filter(pk__in=shown).values_list("pk", flat=True))
+    read = disclosed_submissions(reviewer, conflicts).filter(pk__in=shown)
+    disclosed = set(read.values_list("pk", flat=True))
     contested = Submission.objects.filter(appealed(), pk__in=shown)
     with_appeal = set(contested.values_list("pk", flat=True))
-    recused = dict(reviewer.recusals.filter(submission__in=shown).values_list("submission_id", "why"))
+    recused = {key: one.why for key, one in conflicts.recusals.items()}
     return [
         Section(
             part,
@@ -144,17 +147,19 @@ def conflicts_of(reviewer: User) -> list[str]:
     return list(reported.values_list("submission__title", flat=True))
 
 
-def waiting_for(reviewer: User) -> int:
+def waiting_for(reviewer: User, conflicts: Conflicts | None = None) -> int:
     """Return how many proofs need the reviewer's decision."""
-    return awaiting_review(reviewer).count()
+    return awaiting_review(reviewer, conflicts).count()
 
 
-def _parts(reviewer: User) -> dict[Part, tuple[list[UUID], int]]:
+def _parts(reviewer: User, conflicts: Conflicts) -> dict[Part, tuple[list[UUID], int]]:
     """Return the first of every part, and how many it has; the accepted ones newest first, all others oldest first.
 
     What the reviewer was asked to decide by some day comes before the rest.
     """
-    scored = reviewable_submissions(reviewer).filter(state=SubmissionState.SUBMITTED, pk__in=_scored())
+    scored = reviewable_submissions(reviewer, conflicts).filter(
+        state=SubmissionState.SUBMITTED, pk__in=_scored()
+    )
     ordered = scored.annotate(part=_part(reviewer)).order_by("submitted_at", "pk")
     found: dict[str, list[str]] = {part: [] for part in Part}
     # As text: to make identifiers of thousands, of which the page shows few, takes longer than the query.

@@ -15,12 +15,13 @@ from docvqa_site.accounts.selectors import is_reviewer
 from docvqa_site.challenge.models import Track
 from docvqa_site.challenge.rankings import WITH_PROOFS
 from docvqa_site.reviews import tallies
+from docvqa_site.reviews.conflicts import Conflicts
 from docvqa_site.reviews.models import Appeal, Decision, ProofReview, Recusal
 from docvqa_site.reviews.verdict import ResultStatus, Tally, Verdict, status_of, verdict, verdict_of
 from docvqa_site.submissions.keys import KeyAsText
-from docvqa_site.submissions.models import Artifact, Run, RunToken, Submission, SubmissionState
-from docvqa_site.submissions.selectors import closed_tracks, competed_tracks, private_submissions
-from docvqa_site.teams.selectors import team_of, teams_ever_of
+from docvqa_site.submissions.models import Artifact, Run, Submission, SubmissionState
+from docvqa_site.submissions.selectors import private_submissions
+from docvqa_site.teams.selectors import team_of
 from evaluator.messages.jobs import ArtifactKind
 
 PENDING = {"decision": Decision.PENDING}
@@ -78,25 +79,6 @@ def _rejections(submissions: Collection[str]) -> "QuerySet[ProofReview, tuple[st
     return rejected.values_list(KeyAsText("submission_id"), "reason")
 
 
-def conflict_of_interest(submission: Submission, user: User, *, declares: bool | None = None) -> str:
-    """Return why `user` may not judge the submission, by what they ever were; empty if nothing speaks against it.
-
-    Args:
-        declares: Whether they have declared a conflict, where this has been looked up already.
-    """
-    if teams_ever_of(user).filter(pk=submission.team_id).exists():
-        return "You are or were a member of the submitting team."
-    if submission.created_by_id == user.pk or _issued_tokens(user).filter(team=submission.team_id).exists():
-        return "You took part in this submission."
-    if competed_tracks(user).filter(pk=submission.track_id).exists():
-        return "Your team competes in this track."
-    if declares is None:
-        declares = _recused(user, Recusal.Why.CONFLICT).filter(submission=submission).exists()
-    if declares:
-        return "You have declared a conflict of interest."
-    return ""
-
-
 def reviewers(*, include_superusers: bool = True) -> QuerySet[User]:
     """Return everyone who may review proofs: superusers may do everything, without being appointed."""
     backend = "django.contrib.auth.backends.ModelBackend"
@@ -106,17 +88,19 @@ def reviewers(*, include_superusers: bool = True) -> QuerySet[User]:
     return found.filter(is_staff=True)
 
 
-def reviewable_submissions(reviewer: User) -> QuerySet[Submission]:
+# In this and what follows, `conflicts` are the person's, where the request has looked them up already.
+def reviewable_submissions(reviewer: User, conflicts: Conflicts | None = None) -> QuerySet[Submission]:
     """Return what was published in a track with proofs and `reviewer` has no conflict of interest about."""
-    return judgeable_submissions(reviewer).filter(track__ranking__in=WITH_PROOFS, published_at__isnull=False)
+    judgeable = judgeable_submissions(reviewer, conflicts)
+    return judgeable.filter(track__ranking__in=WITH_PROOFS, published_at__isnull=False)
 
 
-def judgeable_submissions(user: User) -> QuerySet[Submission]:
-    """Return what has been submitted and `user` has no conflict of interest about; see `conflict_of_interest`.
+def judgeable_submissions(user: User, conflicts: Conflicts | None = None) -> QuerySet[Submission]:
+    """Return what has been submitted and `user` has no conflict of interest about; see `Conflicts`.
 
-    Of an organizer of single tracks, in those alone; see `closed_tracks`.
+    Of an organizer of single tracks, in those alone.
     """
-    return without_conflicts(Submission.objects.filter(submitted_at__isnull=False), user)
+    return (conflicts or Conflicts(user)).exclude_from(Submission.objects.filter(submitted_at__isnull=False))
 
 
 def may_organize(user: User | AnonymousUser, submission: Submission) -> bool:
@@ -127,23 +111,11 @@ def may_organize(user: User | AnonymousUser, submission: Submission) -> bool:
     return opens_desk and judgeable_submissions(user).filter(pk=submission.pk).exists()
 
 
-def without_conflicts(submissions: QuerySet[Submission], user: User) -> QuerySet[Submission]:
-    """Return those that `user` has no conflict of interest about, whatever permissions they have."""
-    # Fetched at once, for the same reason as in `closed_tracks`.
-    tokens = _issued_tokens(user).order_by().values_list("team", flat=True)
-    teams = list(teams_ever_of(user).order_by().values_list("pk", flat=True).union(tokens))
-    return (
-        submissions.exclude(team__in=teams)
-        .exclude(created_by=user)
-        .exclude(track__in=closed_tracks(user))
-        .exclude(pk__in=_recused_from(user, Recusal.Why.CONFLICT))
-    )
-
-
-def awaiting_review(reviewer: User) -> QuerySet[Submission]:
+def awaiting_review(reviewer: User, conflicts: Conflicts | None = None) -> QuerySet[Submission]:
     """Return the scored submissions that need a decision of `reviewer`, who has made none, oldest first."""
-    with_proofs = judgeable_submissions(reviewer).filter(track__ranking__in=WITH_PROOFS)
-    open_ones = with_proofs.exclude(pk__in=_recused(reviewer).values("submission"))
+    conflicts = conflicts or Conflicts(reviewer)
+    with_proofs = judgeable_submissions(reviewer, conflicts).filter(track__ranking__in=WITH_PROOFS)
+    open_ones = with_proofs.exclude(pk__in=list(conflicts.recusals))
     return awaiting_decisions(open_ones.filter(~Exists(_decisions_of(reviewer))))
 
 
@@ -177,7 +149,7 @@ def undecided_kinds(submissions: QuerySet[Submission], reviewer: User, due: date
     """
     asked = ProofReview.objects.filter(assigned_at__isnull=False, decision=Decision.PENDING)
     decided = ProofReview.objects.filter(reviewer=reviewer).exclude(**PENDING)
-    seen = Q(pk__in=decided.values("submission")) | Q(pk__in=_recused(reviewer).values("submission"))
+    seen = Q(pk__in=decided.values("submission")) | Q(pk__in=reviewer.recusals.values("submission"))
     kinds = {
         ProofMark.WAITING: Q(waits_for_reviewers(), state=SubmissionState.SUBMITTED),
         ProofMark.OVERDUE: Q(published_at__lt=due),
@@ -258,43 +230,46 @@ def is_settled(submission: Submission) -> bool:
     return Submission.objects.filter(settled(), pk=submission.pk).exists()
 
 
-def disclosed_submissions(user: User) -> QuerySet[Submission]:
+def disclosed_submissions(user: User, conflicts: Conflicts | None = None) -> QuerySet[Submission]:
     """Return the submissions of which `user` may read every decision.
 
     A reviewer judges alone: they read what others decided once they have decided themselves, or the verdict is final.
     Organizers who don't review read everything, and so do reviewers who coordinate a review instead of deciding.
     Whoever has a conflict of interest reads nothing.
     """
-    return _disclosed(reviewable_submissions(user), user)
+    conflicts = conflicts or Conflicts(user)
+    return _disclosed(reviewable_submissions(user, conflicts), conflicts)
 
 
-def _disclosed(reviewable: QuerySet[Submission], user: User) -> QuerySet[Submission]:
+def _disclosed(reviewable: QuerySet[Submission], conflicts: Conflicts) -> QuerySet[Submission]:
+    user = conflicts.person
     if not is_reviewer(user):
         return reviewable
     decided = ProofReview.objects.filter(reviewer=user).exclude(**PENDING).values("submission")
-    coordinated = _recused_from(user, Recusal.Why.COORDINATION)
+    coordinated = conflicts.recused_from(Recusal.Why.COORDINATION)
     return reviewable.filter(settled() | Q(pk__in=decided) | Q(pk__in=coordinated))
 
 
-def sees_decisions(submission: Submission, user: User) -> bool:
+def sees_decisions(submission: Submission, user: User, conflicts: Conflicts | None = None) -> bool:
     """Return whether `user` may read every decision on the proof."""
-    return disclosed_submissions(user).filter(pk=submission.pk).exists()
+    return disclosed_submissions(user, conflicts).filter(pk=submission.pk).exists()
 
 
 def judges_alone(submission: Submission, user: User) -> bool:
     """Return whether `user` is a reviewer from whom the decisions on the proof are hidden until they decide."""
     if not is_reviewer(user):
         return False
-    own = reviewable_submissions(user).filter(pk=submission.pk)
-    return own.exists() and not sees_decisions(submission, user)
+    conflicts = Conflicts(user)
+    own = reviewable_submissions(user, conflicts).filter(pk=submission.pk)
+    return own.exists() and not sees_decisions(submission, user, conflicts)
 
 
 def visible_reviews(user: User) -> QuerySet[ProofReview]:
     """Return the reviews that `user` may read: all of disclosed submissions, and their own."""
-    # What decides about conflicts is looked up once.
-    reviewable = reviewable_submissions(user)
+    conflicts = Conflicts(user)
+    reviewable = reviewable_submissions(user, conflicts)
     own = Q(reviewer=user, submission__in=reviewable)
-    return ProofReview.objects.filter(own | Q(submission__in=_disclosed(reviewable, user)))
+    return ProofReview.objects.filter(own | Q(submission__in=_disclosed(reviewable, conflicts)))
 
 
 def hidden_reviews(user: User) -> list[int]:
@@ -303,16 +278,6 @@ def hidden_reviews(user: User) -> list[int]:
         return []
     visible = visible_reviews(user).values("pk").order_by()
     return list(ProofReview.objects.exclude(pk__in=visible).order_by().values_list("pk", flat=True))
-
-
-def coordinates(submission: Submission, user: User) -> bool:
-    """Return whether `user` has said that they coordinate the review of the proof and don't decide."""
-    return _recused(user, Recusal.Why.COORDINATION).filter(submission=submission).exists()
-
-
-def recusal_of(submission: Submission, user: User) -> Recusal | None:
-    """Return why `user` stepped aside from the review of the proof; None if they didn't."""
-    return _recused(user).filter(submission=submission).first()
 
 
 def reviewer_numbers(submission: Submission) -> dict[int, int]:
@@ -333,9 +298,10 @@ def readable_artifacts(user: User) -> QuerySet[Artifact]:
     A conflict of interest hides what isn't their team's from everybody, superusers too.
     """
     readable = Q(submission__team=team_of(user))
-    readable |= Q(submission__in=without_conflicts(private_submissions(user), user))
+    conflicts = Conflicts(user)
+    readable |= Q(submission__in=conflicts.exclude_from(private_submissions(user)))
     if user.has_perm("reviews.review_proofs"):
-        readable |= Q(submission__in=reviewable_submissions(user))
+        readable |= Q(submission__in=reviewable_submissions(user, conflicts))
     return Artifact.objects.filter(readable)
 
 
@@ -346,16 +312,3 @@ def staged_proofs(user: User) -> QuerySet[Artifact]:
 
 def _decisions_of(reviewer: User) -> QuerySet[ProofReview]:
     return ProofReview.objects.filter(submission=OuterRef("pk"), reviewer=reviewer).exclude(**PENDING)
-
-
-def _recused(user: User, *why: Recusal.Why) -> QuerySet[Recusal]:
-    """Return what the user doesn't review, for one of these reasons, or for any."""
-    return Recusal.objects.filter(person=user, why__in=why or list(Recusal.Why))
-
-
-def _recused_from(user: User, *why: Recusal.Why) -> list[UUID]:
-    return list(_recused(user, *why).values_list("submission", flat=True))
-
-
-def _issued_tokens(user: User) -> QuerySet[RunToken]:
-    return RunToken.objects.filter(issued_to=user)

@@ -17,12 +17,12 @@ from docvqa_site.audit.versions import boards_changed
 from docvqa_site.notifications.kinds import Kind
 from docvqa_site.notifications.sending import notify
 from docvqa_site.reviews.checklist import CHECKLIST
+from docvqa_site.reviews.conflicts import Conflicts
 from docvqa_site.reviews.deadlines import MAX_TIME, SECOND_OPINION_TIME, default_due, is_in_reach
 from docvqa_site.reviews.decision_mails import mail_decision, mail_standing_rejection
 from docvqa_site.reviews.drafts import Draft, draft_of, stored_draft, version_of
 from docvqa_site.reviews.eligibility import review_barred_because
 from docvqa_site.reviews.models import LONE_REJECTION, Decision, ProofReview
-from docvqa_site.reviews.selectors import recusal_of
 from docvqa_site.submissions.judged import proof_withholds
 from docvqa_site.submissions.models import Artifact, Submission, SubmissionState
 
@@ -62,9 +62,10 @@ def decide(
         ValidationError: By field, what is missing; or the team has uploaded a newer version of the proof, or the actor
             has declined the review.
     """
-    if rejection := review_barred_because(submission, actor):
+    conflicts = Conflicts(actor)
+    if rejection := review_barred_because(submission, actor, conflicts):
         raise PermissionDenied(rejection)
-    if recusal_of(submission, actor):
+    if conflicts.recusal(submission):
         raise ValidationError("You declined this review. To decide after all, take it on the desk first.")
     given = _draft(
         answers=checklist,

@@ -1,6 +1,6 @@
 """Queries about submissions, and who may see them."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from uuid import UUID
 
@@ -171,8 +171,13 @@ def private_through(user: User | AnonymousUser, of: str = "") -> Q:
 
 def competed_tracks(user: User) -> QuerySet[Track]:
     """Return the tracks in which a team that the user is or was in has submitted; organizers' baselines don't count."""
+    return tracks_competed_in(teams_ever_of(user))
+
+
+def tracks_competed_in(teams: QuerySet[Team] | Collection[int]) -> QuerySet[Track]:
+    """Return the tracks in which one of these teams has submitted, likewise."""
     return Track.objects.filter(
-        submissions__team__in=teams_ever_of(user),
+        submissions__team__in=teams,
         submissions__submitted_at__isnull=False,
         submissions__is_baseline=False,
     ).distinct()

@@ -101,5 +101,5 @@ def test_the_queries_of_a_team_page_do_not_grow_with_its_runs(client, run, djang
     for _ in range(5):
         submission = make_submission(team, run.submission.track, state=SubmissionState.SUBMITTED)
         make_run(submission, state=RunState.SCORED, budget=4.0, epsilon=3.9)
-    with django_assert_max_num_queries(15):
+    with django_assert_max_num_queries(12):
         client.get(team.get_absolute_url())

@@ -22,7 +22,7 @@ from docvqa_site.evaluation.models import (
 from docvqa_site.mail.models import OutgoingMail
 from docvqa_site.reviews.assignments import assign
 from docvqa_site.reviews.deadlines import default_due
-from docvqa_site.submissions.models import RunState, SubmissionState
+from docvqa_site.submissions.models import ExtraSubmissions, RunState, SubmissionState
 from docvqa_site.teams.models import Membership
 from evaluator.messages.jobs import ArtifactKind, Check, CheckStatus, Outcome, Step
 from tests.docvqa_site.factories import (
@@ -212,6 +212,22 @@ def test_overdue_proofs_and_flagged_checks_are_listed_except_where_one_competes(
     assert "Flagged checks" not in page
 
 
+def test_flagged_runs_and_logs_are_listed_the_newest_first_also_in_both_lists(
+    client: Client, organizer, monkeypatch
+) -> None:
+    monkeypatch.setattr("docvqa_site.organizers.desk.MOST_FLAGGED", 2)
+    track, flagged = make_track(), Check(id="log.directions", status=CheckStatus.FLAGGED)
+    for hours, title in enumerate(("Newest", "Middle", "Oldest")):
+        submission = make_submission(track=track, state=SubmissionState.SUBMITTED, title=title)
+        at, flag = timezone.now() - timedelta(hours=hours), "log.directions"
+        make_run(submission, state=RunState.SCORED, scored_at=at, checks=[flagged], log_flag=flag)
+    page = desk(client)
+    logs, checks = page.partition("Flagged communication logs")[2].split("Flagged checks")
+    for part in (logs, checks):
+        assert part.index("Newest") < part.index("Middle")
+        assert "Oldest" not in part
+
+
 def test_a_proof_without_a_reviewer_is_reported(client: Client, organizer) -> None:
     submission, reviewer = scored_submission(), make_reviewer()
     assert "1 proof without a reviewer" in desk(client)
@@ -266,6 +282,15 @@ class TestTeamsNearTheirQuota:
         assert "Teams near their quota" in page
         assert "Team 0: 2 of 2 submissions of 24 hours in Few bytes" in page
         assert not [number for number in (1, 2, 3) if f"Team {number}: " in page]
+        granted = {"team": spent, "track": track, "count": 1}
+        ExtraSubmissions.objects.create(**granted, granted_at=now - day - timedelta(minutes=1))
+        assert "Team 0: 2 of 2 submissions" in desk(client)
+        for _ in range(2):
+            ExtraSubmissions.objects.create(**granted)
+        make_submission(spent, track, state=SubmissionState.SUBMITTED)
+        assert "Team 0: " not in desk(client)
+        make_submission(spent, track, state=SubmissionState.SUBMITTED)
+        assert "Team 0: 4 of 4 submissions of 24 hours in Few bytes" in desk(client)
         track.paused = True
         track.save()
         assert "Teams near their quota" not in desk(client)
@@ -368,5 +393,5 @@ def test_the_number_of_queries_is_constant(
         failed_run("E_ARTIFACT_MISSING")
         make_submission(state=SubmissionState.SUBMITTED)
         make_submission(track=make_track(submissions_per_day=1), state=SubmissionState.SUBMITTED)
-    with django_assert_max_num_queries(39):
+    with django_assert_max_num_queries(31):
         assert "Teams near their quota" in desk(client)

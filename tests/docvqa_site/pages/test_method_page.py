@@ -2,9 +2,12 @@
 
 import pytest
 from django.conf import settings
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
+from docvqa_site.audit.versions import boards_changed
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
 from docvqa_site.notifications.inbox import unread_count
 from docvqa_site.notifications.kinds import Kind
@@ -97,6 +100,26 @@ def test_a_short_description_stands_above_the_results_and_a_long_one_below(
     page = client.get(submission.get_absolute_url()).text
     assert page.count('<h2 id="description">') == 1
     assert (page.index('id="description"') < page.index('id="results"')) == is_first
+
+
+def test_its_ranks_take_as_many_queries_on_many_boards_as_on_one(client, django_assert_num_queries):
+    track = make_track(BEST_ANLS_AT_BUDGET, slug="wide", budgets=[1, 4, 8])
+    first, other = (make_submission(track=track, state=SubmissionState.SUBMITTED) for _ in range(2))
+    for budget in track.run_budgets():
+        # The other is better, so that the first one's range begins below the top.
+        make_run(
+            other, state=RunState.SCORED, budget=budget, epsilon=0.8, anls=0.9, anls_low=0.8, anls_high=1.0
+        )
+    weaker = {"epsilon": 0.9, "anls": 0.5, "anls_low": 0.4, "anls_high": 0.6}
+    make_run(first, state=RunState.SCORED, budget=1.0, **weaker)
+    boards_changed(track.pk)
+    with CaptureQueriesContext(connection) as one:
+        assert client.get(first.get_absolute_url()).text.count("<strong>#2</strong>") == 1
+    for budget in track.run_budgets()[1:]:
+        make_run(first, state=RunState.SCORED, budget=budget, **weaker)
+    boards_changed(track.pk)
+    with django_assert_num_queries(len(one)):
+        assert client.get(first.get_absolute_url()).text.count("<strong>#2</strong>") == 3
 
 
 def test_the_end_of_the_evaluation_renews_ranks_and_verdict_too(client):

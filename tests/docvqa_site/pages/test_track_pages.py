@@ -222,9 +222,9 @@ class TestTrackPage:
             run = add_run(private_track, f"Method {number}", budget=1.0, epsilon=0.9)
             review(run, Decision.ACCEPTED)
         # The tracks, their versions and data, the first of two boards, their runs, and the rows. Of the plot: the first
-        # of two boards, its best baseline, and in two queries the runs that lost their ranks. And the counts of two
-        # boards, whether the set is split, the final results, the intervals beside the leading ones, and the notices.
-        with django_assert_num_queries(17):
+        # of two boards, their best baselines, and the runs that lost their ranks. And the counts of two boards, whether
+        # the set is split, the final results, the intervals beside the leading ones, and the notices.
+        with django_assert_num_queries(16):
             page_of(client, private_track)
         # The tracks, their versions, data and phases, the counts, the levels, the first rows with a rank and without,
         # the rows, the intervals beside theirs, whether ranks of last week are known, whether the test set is split,
@@ -235,10 +235,24 @@ class TestTrackPage:
         for _ in range(2):
             review(rejected, Decision.REJECTED, "no composition")
         boards_changed(private_track.pk)
-        # And the reasons of rejections; for the plot, the first of two boards, its best baseline, the best without
-        # privacy, in three queries the runs that lost their ranks, and the final results.
-        with django_assert_num_queries(12 + 1 + 8):
+        # And the reasons of rejections; for the plot, the first of two boards, their best baselines, the best without
+        # privacy, in two queries the runs that lost their ranks, and the final results.
+        with django_assert_num_queries(12 + 1 + 7):
             assert "proof rejected" in client.get("/leaderboard/privacy/?epsilon=1").text
+
+    def test_of_own_rows_each_board_takes_a_query_for_its_first_and_one_for_those_in_the_plot(self, client):
+        counts = []
+        for budgets in ([1, 4], [1, 4, 8]):
+            track = make_track(BEST_ANLS_AT_BUDGET, budgets=budgets)
+            team = make_team()
+            for title in ("First", "Second"):
+                submission = make_submission(team, track, state=SubmissionState.SUBMITTED, title=title)
+                for budget in track.run_budgets():
+                    make_run(submission, state=RunState.SCORED, budget=budget, epsilon=0.9)
+            with CaptureQueriesContext(connection) as queries:
+                client.get(f"/leaderboard/{track.slug}/?team={team.slug}")
+            counts.append(len(queries))
+        assert counts[1] - counts[0] == 2
 
     def test_a_page_of_one_version_is_computed_once(self, client, private_track, django_assert_num_queries):
         add_run(private_track, budget=1.0, epsilon=0.9)

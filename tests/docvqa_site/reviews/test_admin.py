@@ -175,7 +175,7 @@ def test_the_list_takes_as_many_queries_for_many_as_for_one(
     client, submission, reviewer, django_assert_max_num_queries
 ):
     accept(submission, make_reviewer())
-    with django_assert_max_num_queries(40) as one:
+    with django_assert_max_num_queries(14) as one:
         client.get(LIST)
     for _ in range(4):
         accept(scored_submission(), make_reviewer())

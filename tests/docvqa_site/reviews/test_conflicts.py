@@ -3,12 +3,15 @@
 import pytest
 from django.core.exceptions import PermissionDenied
 from django.urls import reverse
+from pytest_django import DjangoAssertNumQueries
 
 from docvqa_site.accounts.models import User
+from docvqa_site.accounts.services import make_track_organizer
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
 from docvqa_site.reviews.checklist import CHECKLIST
+from docvqa_site.reviews.conflicts import Conflicts
 from docvqa_site.reviews.models import Decision, ProofReview
-from docvqa_site.reviews.selectors import awaiting_review, conflict_of_interest, readable_proofs
+from docvqa_site.reviews.selectors import awaiting_review, readable_proofs
 from docvqa_site.reviews.services import decide
 from docvqa_site.submissions.models import Submission, SubmissionState
 from docvqa_site.teams.models import Membership, PastMembership, Role, Team
@@ -37,7 +40,7 @@ def join(user: User, team: Team) -> Membership:
 
 def rejected(submission: Submission, reviewer: User) -> str:
     """Why the reviewer may not judge it. They neither decide nor find it, wherever they look."""
-    reason = conflict_of_interest(submission, reviewer)
+    reason = Conflicts(reviewer).about(submission)
     with pytest.raises(PermissionDenied, match=reason):
         decide(submission, Decision.ACCEPTED, "", YES, actor=reviewer, declares_no_conflict=True)
     assert not ProofReview.objects.exists()
@@ -46,7 +49,7 @@ def rejected(submission: Submission, reviewer: User) -> str:
 
 
 def test_who_has_none_decides(submission: Submission, reviewer: User) -> None:
-    assert conflict_of_interest(submission, reviewer) == ""
+    assert Conflicts(reviewer).about(submission) == ""
     assert list(awaiting_review(reviewer)) == [submission]
     assert readable_proofs(reviewer).filter(submission=submission).exists()
     decide(submission, Decision.ACCEPTED, "", YES, actor=reviewer, declares_no_conflict=True)
@@ -102,12 +105,31 @@ def test_who_competes_in_the_track_decides_nothing(
 )
 def test_baselines_and_drafts_do_not_compete(submission: Submission, reviewer: User, fields: dict) -> None:
     make_submission(make_team(reviewer), submission.track, **fields)
-    assert conflict_of_interest(submission, reviewer) == ""
+    assert Conflicts(reviewer).about(submission) == ""
 
 
 def test_competing_in_another_track_is_no_conflict(submission: Submission, reviewer: User) -> None:
     make_submission(make_team(reviewer), make_track(BEST_ANLS_AT_BUDGET), state=SubmissionState.SUBMITTED)
     assert list(awaiting_review(reviewer)) == [submission]
+
+
+def test_who_organizes_other_tracks_alone_decides_nothing(submission: Submission, reviewer: User) -> None:
+    make_track_organizer(reviewer)
+    assert "don't organize" in rejected(submission, User.objects.get(pk=reviewer.pk))
+    submission.track.organizers.add(reviewer)
+    assert Conflicts(reviewer).about(submission) == ""
+
+
+def test_all_that_speaks_against_a_person_is_read_once(
+    submission: Submission, reviewer: User, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    make_submission(make_team(reviewer), make_track(BEST_ANLS_AT_BUDGET), state=SubmissionState.SUBMITTED)
+    conflicts = Conflicts(User.objects.get(pk=reviewer.pk))
+    # Teams and tokens, the tracks where they compete, whether they organize single tracks, and recusals.
+    with django_assert_num_queries(4):
+        assert conflicts.about(submission) == ""
+    with django_assert_num_queries(1):
+        assert list(conflicts.exclude_from(Submission.objects.filter(pk=submission.pk))) == [submission]
 
 
 def test_the_review_page_shows_the_reason_and_nothing_of_the_proof(

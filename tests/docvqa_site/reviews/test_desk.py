@@ -372,7 +372,7 @@ def test_the_desk_takes_as_many_queries_for_many_messages_and_reviews_as_for_few
     client, submission, reviewer, django_assert_max_num_queries
 ):
     accept(submission, reviewer)
-    with django_assert_max_num_queries(60) as few:
+    with django_assert_max_num_queries(45) as few:
         client.get(address(submission))
     for _ in range(4):
         post_message(submission, "noise", "Hello.", author=make_reviewer())

@@ -119,7 +119,7 @@ def test_a_long_part_says_how_much_is_not_listed(client, reviewer, monkeypatch):
 
 def test_the_queue_takes_as_many_queries_for_many_as_for_one(client, reviewer, django_assert_max_num_queries):
     scored_submission()
-    with django_assert_max_num_queries(30) as one:
+    with django_assert_max_num_queries(22) as one:
         client.get(QUEUE)
     for _ in range(4):
         scored_submission()

@@ -321,7 +321,7 @@ class TestAuditLog:
         self, client, submission, judge, django_assert_max_num_queries
     ):
         client.force_login(judge)
-        with django_assert_max_num_queries(24) as few:
+        with django_assert_max_num_queries(21) as few:
             client.get(self.LISTED)
         for _ in range(4):
             reject(scored_submission(), make_reviewer())

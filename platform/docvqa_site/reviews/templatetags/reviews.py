@@ -60,6 +60,6 @@ def proofs_to_review(context: Context) -> int | None:
     user: Any = context.get("user")
     if user is None or not is_reviewer(user):
         return None
-    # The page of the queue has counted them.
+    # The page of the queue has counted them, and others have looked up what speaks against the visitor.
     counted: int | None = context.get("waiting_proofs")
-    return waiting_for(user) if counted is None else counted
+    return waiting_for(user, context.get("own_conflicts")) if counted is None else counted
