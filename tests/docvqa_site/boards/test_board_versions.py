@@ -133,6 +133,7 @@ WRITERS = {
     "proofs/pdf_pages.py:_webp",  # of a picture, not of a row
     "evaluation/models.py:save",  # of an examination, which `conclude` alone makes
     "evaluation/queue/watchdog.py:_watching_since",
+    "organizers/outages.py:change_outage",  # of outages, which no board shows
     "organizers/track_changes.py:change_track",
     "organizers/phase_changes.py:save_phase",
     # Of drafts of tracks, which have no boards.

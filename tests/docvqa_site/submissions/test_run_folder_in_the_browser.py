@@ -231,7 +231,7 @@ def test_the_run_of_a_folder_is_found_by_its_record(open_page, private_draft, ru
     page.locator(".any-run-status").get_by_role("link", name=f"run at ε = {budget}").press("Enter")
     expect(page.get_by_role("heading", name=f"Run at ε = {budget}")).to_be_focused()
     # The part of the page that came with the run takes files and can be removed like any other.
-    expect(page.get_by_label(f"Choose a file (Communication log at ε = {budget})")).to_have_count(1)
+    expect(page.get_by_label(f"Choose a file (Training annex at ε = {budget})")).to_have_count(1)
     uploads = Upload.objects.count()
     chooser.set_input_files(run_folder)
     expect(status).to_contain_text("training_annex.jsonl must answer the challenge", timeout=30_000)

@@ -191,7 +191,7 @@ PAGES = {
 
 # The names of addresses that show no page.
 NO_PAGE = {
-    "people:download",
+    "people:download", "submissions:own_file",
     "healthz", "readyz", "metrics", "favicon", "sitemap", "robots_txt", "security_txt",
     "leaderboard:feed", "leaderboard:csv", "leaderboard:json", "leaderboard:json_schema", "news:feed",
     "challenge:deadline", "docs:file", "docs:source", "downloads:file", "uploads:part", "uploads:file",

@@ -446,7 +446,7 @@ def test_the_annex_is_given_to_nobody(run):
 
 def test_the_queries_of_the_page_stay_the_same_for_more_checks(client, run, django_assert_num_queries):
     change_results(run, checks=CHECKS_OF_A_RUN * 20)
-    with django_assert_num_queries(26):
+    with django_assert_num_queries(25):
         client.get(run.submission.get_absolute_url())
 
 
