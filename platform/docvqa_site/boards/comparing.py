@@ -33,8 +33,8 @@ def score_difference(first: RunResults, second: RunResults) -> SafeString:
 
 def _verdict(low: float, high: float) -> str:
     if low > 0:
-        return "higher"
-    return "lower" if high < 0 else "difference may be 0"
+        return "A is higher"
+    return "B is higher" if high < 0 else "difference may be 0"
 
 
 def _signed(number: str) -> str:

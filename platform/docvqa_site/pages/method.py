@@ -35,7 +35,7 @@ from docvqa_site.evaluation.views import status_context
 from docvqa_site.notifications.inbox import mark_read, notifications_of
 from docvqa_site.pages.citing import cited_people, entries
 from docvqa_site.pages.progress import plot_with_mark, rank_plots
-from docvqa_site.pages.question_types import PROVIDERS, type_rows, types_title
+from docvqa_site.pages.question_types import has_types, type_rows, types_title
 from docvqa_site.reviews.declared import settings_of
 from docvqa_site.reviews.models import Decision
 from docvqa_site.reviews.publication import proof_note, public_proof_url
@@ -149,7 +149,7 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         else None,
         "types": types,
         "types_title": types_title(types),
-        "has_types": any(row.name not in PROVIDERS for row in types),
+        "has_types": has_types(types),
         "has_leakage": any(run.results.leakage for run in scored),
         "leakage_sizes": sorted(
             {

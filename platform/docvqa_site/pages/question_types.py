@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from docvqa_site.evaluation.test_sets.question_types import PROVIDERS
 from evaluator.messages.results import QuestionTypeScore, RunResults
-
-# The groups of questions that aren't types: those about providers that were in the training data, and other ones.
-PROVIDERS = ("seen", "unseen")
 
 
 @dataclass(frozen=True)
@@ -21,10 +19,14 @@ class TypeRow:
         return self.name.replace("_", " ")
 
 
+def has_types(rows: Sequence[TypeRow]) -> bool:
+    """Whether any row is of a type, and not of all questions about seen or unseen providers."""
+    return any(row.name not in PROVIDERS.values() for row in rows)
+
+
 def types_title(rows: Sequence[TypeRow]) -> str:
     """Return what a table of these rows shows; a test set without types still has seen and unseen providers."""
-    has_types = any(row.name not in PROVIDERS for row in rows)
-    return "ANLS by question type" if has_types else "ANLS on seen and unseen providers"
+    return "ANLS by question type" if has_types(rows) else "ANLS on seen and unseen providers"
 
 
 def type_rows(runs: Sequence[tuple[str, RunResults]]) -> list[TypeRow]:

@@ -22,7 +22,7 @@ from docvqa_site.audit.versions import boards_versions
 from docvqa_site.boards.boards import StoredBoard, overview_of, stored_boards
 from docvqa_site.boards.caching import cached, page_unless_unchanged
 from docvqa_site.boards.cells import overview_row
-from docvqa_site.boards.column import Order
+from docvqa_site.boards.column import TERMS, Order
 from docvqa_site.boards.columns import sorts_of
 from docvqa_site.boards.history import ranks_before
 from docvqa_site.boards.ordering import unranked_counts
@@ -30,6 +30,7 @@ from docvqa_site.boards.ranking import Row
 from docvqa_site.boards.selection import SORT_LABELS, Baselines, Selection, Sort
 from docvqa_site.boards.table import Table, board_table
 from docvqa_site.challenge.models import Track
+from docvqa_site.docs.glossary import linked
 from docvqa_site.downloads.models import Download, DownloadKind
 from docvqa_site.evaluation.examining.levels import MEANINGS
 from docvqa_site.evaluation.models import Examination, ExaminationState
@@ -218,6 +219,7 @@ def _terms(track: Track, asked: BoardQuery) -> list[SafeString]:
     table = board_table(track, more=asked.more)
     if asked.is_overview:
         table = replace(table, columns=[column for column in table.columns if column.key in OVERVIEW])
+        return [linked(TERMS["epsilon"], "ε"), *table.terms]
     return table.terms
 
 

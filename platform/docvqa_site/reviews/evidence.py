@@ -11,7 +11,8 @@ from operator import itemgetter
 from django.db.models import Count
 from pydantic import ValidationError
 
-from docvqa_site.evaluation.display.results import shown_checks, tally
+from docvqa_site.evaluation.display.power import HARDLY_ANY_POWER
+from docvqa_site.evaluation.display.results import ShownCheck, shown_checks, tally
 from docvqa_site.evaluation.display.status import RunStatus
 from docvqa_site.proofs.named_code import NamedCode, file_count, named_code
 from docvqa_site.reviews.declared import DECLARED, StatedFact, declared_of
@@ -109,11 +110,15 @@ STATED: tuple[StatedFact[AccountingResult], ...] = (
 
 @dataclass(frozen=True)
 class Cell:
-    """What is known of a fact in one run, with the status of the check that it comes from, if it comes from one."""
+    """What is known of a fact in one run, with the check that it comes from, if it comes from one, and its status.
+
+    A check that passed with hardly any power is to look at like one that has none.
+    """
 
     text: str = ""
     status: str = ""
     badge: CheckStatus | None = None
+    check: Check | None = None
 
 
 @dataclass(frozen=True)
@@ -140,7 +145,8 @@ class Fact:
     @property
     def short_cells(self) -> list[Cell]:
         """The cells, without their texts where these are long."""
-        return [replace(cell, text="") for cell in self.cells] if self.is_long else list(self.cells)
+        text = {"text": ""} if self.is_long else {}
+        return [replace(cell, check=None, **text) for cell in self.cells]
 
     @property
     def texts(self) -> list[tuple[list[int], str]]:
@@ -182,8 +188,7 @@ class FactTable:
     @property
     def tally(self) -> str:
         """How many checks ended in each way, by their worst run."""
-        worst = [(fact.key, fact.worst.badge) for fact in self.facts if fact.is_check]
-        return tally([Check(id=key, status=badge) for key, badge in worst if badge])
+        return tally([fact.worst.check for fact in self.facts if fact.worst.check])
 
     @property
     def warnings(self) -> list[Fact]:
@@ -288,15 +293,19 @@ def _declared(runs: Sequence[RunStatus]) -> Iterable[Fact]:
         yield Fact(one.key, one.title, one.items, tuple(Cell(text.get(one.key, "")) for text in texts))
 
 
+def _of_check(shown: ShownCheck) -> Cell:
+    if shown.has_hardly_any_power:
+        return Cell(shown.found, HARDLY_ANY_POWER, CheckStatus.NO_POWER, shown.check)
+    return Cell(shown.found, shown.status, shown.check.status, shown.check)
+
+
 def _checked(runs: Sequence[RunStatus]) -> Iterable[Fact]:
     shown = [{check.check.id: check for check in shown_checks(status.run)} for status in runs]
     for id_ in dict.fromkeys(id_ for ids in CHECKS_OF.values() for id_ in ids):
         found = [checks.get(id_) for checks in shown]
         name = next((check.name for check in found if check), "")
         items = tuple(key for key, ids in CHECKS_OF.items() if id_ in ids)
-        cells = tuple(
-            Cell(check.found, check.status, check.check.status) if check else Cell() for check in found
-        )
+        cells = tuple(_of_check(check) if check else Cell() for check in found)
         if name:
             yield Fact(id_, name[:1].upper() + name[1:], items, cells, is_check=True)
 

@@ -67,7 +67,7 @@ def test_scores_bytes_and_ranks_stand_side_by_side(client, track, django_assert_
     text = " ".join(page.text.split())
     assert page.status_code == 200
     assert "+0.1123" in text
-    assert "+0.080 to +0.140: higher" in text
+    assert "+0.080 to +0.140: A is higher" in text
     assert "A: 3× as many" in text
     for submission in (good, poor):
         run = submission.runs.get(budget=1.0)

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from docvqa_site.audit.versions import boards_changed
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
+from docvqa_site.evaluation.test_sets.question_types import PROVIDERS
 from docvqa_site.notifications.inbox import unread_count
 from docvqa_site.notifications.kinds import Kind
 from docvqa_site.notifications.sending import add_notifications
@@ -64,7 +65,7 @@ def test_a_method_has_a_table_of_its_types_at_every_budget(client, submission):
 
 def test_a_table_of_seen_and_unseen_providers_alone_speaks_of_no_types(client, submission):
     for run in submission.runs.all():
-        change_results(run, question_types=[{**TYPES[0], "name": name} for name in ("seen", "unseen")])
+        change_results(run, question_types=[{**TYPES[0], "name": name} for name in PROVIDERS.values()])
     text = " ".join(client.get(submission.get_absolute_url()).text.split())
     assert '<h2 id="by-type">ANLS on seen and unseen providers</h2>' in text
     assert "The table lists the questions about providers that were in the training data (seen)" in text

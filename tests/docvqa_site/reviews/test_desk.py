@@ -338,6 +338,24 @@ def test_a_passed_check_is_offered_and_never_ticked(client, submission, reviewer
     assert " checked" not in page.text
 
 
+def test_a_check_that_passed_with_hardly_any_power_supports_no_answer(client, submission, reviewer):
+    reuse = {"id": "record.noise_reuse", "status": "passed"}
+    found = "would have detected the reuse or cancellation of {}% of a round's noise"
+
+    def desk(percent):
+        change_results(submission.runs.get(), checks=[{**reuse, "found": found.format(percent)}])
+        page = client.get(address(submission))
+        return page, {one.key: one.offer for _, questions in page.context["groups"] for one in questions}
+
+    _, offers = desk(12.0)
+    supported = [key for key, offer in offers.items() if offer]
+    assert supported
+    page, offers = desk(98.9)
+    assert not any(offers.values())
+    assert "hardly any power</span>" in page.text
+    assert page.context["facts"].tally == "1 passed (1 with hardly any power)"
+
+
 def test_questions_are_folded_but_the_first_open_one_and_what_is_missing(client, submission, reviewer):
     def unfolded(page):
         return [one.key for _, questions in page.context["groups"] for one in questions if one.is_open]

@@ -8,6 +8,7 @@ from evaluator.messages.jobs import Check, CheckStatus
 
 # A check has hardly any power from this share of its limit on, beyond which it has none.
 NEAR = 0.9
+HARDLY_ANY_POWER = "hardly any power"
 
 
 @dataclass(frozen=True)

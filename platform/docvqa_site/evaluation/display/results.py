@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from docvqa_site.challenge.rankings import Shortfall
-from docvqa_site.evaluation.display.power import has_hardly_any_power
+from docvqa_site.evaluation.display.power import HARDLY_ANY_POWER, has_hardly_any_power
 from docvqa_site.submissions.models import Run
 from docvqa_site.ui.rounding import power_of_ten
 from evaluator.accounting.accountant import Accountant
@@ -209,7 +209,7 @@ def tally(checks: Sequence[Check]) -> str:
     """Return how many checks ended in each way, the worst first, such as "1 flagged, 9 passed"."""
     counts = Counter(check.status for check in checks)
     weak = sum(map(has_hardly_any_power, checks))
-    notes = {CheckStatus.PASSED: f" ({weak} with hardly any power)"} if weak else {}
+    notes = {CheckStatus.PASSED: f" ({weak} with {HARDLY_ANY_POWER})"} if weak else {}
     return ", ".join(
         f"{counts[status]} {_words(status)}{notes.get(status, '')}"
         for status in WORST_FIRST
