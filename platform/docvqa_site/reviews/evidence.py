@@ -145,8 +145,8 @@ class Fact:
     @property
     def short_cells(self) -> list[Cell]:
         """The cells, without their texts where these are long."""
-        text = {"text": ""} if self.is_long else {}
-        return [replace(cell, check=None, **text) for cell in self.cells]
+        cells = (replace(cell, check=None) for cell in self.cells)
+        return [replace(cell, text="") if self.is_long else cell for cell in cells]
 
     @property
     def texts(self) -> list[tuple[list[int], str]]:
