@@ -121,6 +121,8 @@ def decode_messages(
         NotDecodedError: They can't be decoded here.
         ProblemError: (`E_TRANSCRIPT_CODEC`) The codec fails; or ``E_TRANSCRIPT_*``: there is something wrong with them.
     """
+    # A sandboxed process is in a folder of its own, where a relative path is another one.
+    files, folder = {kind: path.absolute() for kind, path in files.items()}, folder.absolute()
     index, content = files[ArtifactKind.TRANSCRIPT], files.get(ArtifactKind.MESSAGES)
     if content is None:
         raise NotDecodedError("The messages of the transcript aren't attached.")

@@ -36,7 +36,7 @@ def with_own_codec(base: Path, data: Path, tmp_path: Path, own_codec: Path) -> R
 
 
 def test_a_codec_of_one_s_own_is_run_in_the_sandbox_and_its_size_counts(
-    with_own_codec: RunFolder, base: Path, own_codec: Path
+    with_own_codec: RunFolder, base: Path, own_codec: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = counted(with_own_codec, base)
     assert (result.counting, result.not_counted_because) == ("counted", "")
@@ -45,7 +45,10 @@ def test_a_codec_of_one_s_own_is_run_in_the_sandbox_and_its_size_counts(
     assert result.bytes_sent is not None
     assert result.first_download_bytes is not None
     assert result.bytes_total == result.bytes_sent - result.first_download_bytes + result.decoder_bytes
-    communication = [one for one in check_run(with_own_codec, RULES, base) if one.step is Step.COMMUNICATION]
+    # Also where the run is named by a relative path.
+    monkeypatch.chdir(with_own_codec.path.parent)
+    named = RunFolder(Path(with_own_codec.path.name))
+    communication = [one for one in check_run(named, RULES, base) if one.step is Step.COMMUNICATION]
     assert [one.result for one in communication] == [result]
 
 
