@@ -144,8 +144,9 @@ def _readme(edition: Edition) -> str:
 Created on {made_at:%B} {made_at.day}, {made_at:%Y, %H:%M} UTC from {edition.url}, evaluator {evaluator_version()}.
 {_correction(edition)}
 - `{verify_snapshot.SNAPSHOT}`: the rules of every track, and all rows with their rank or the reason for having none.
-  Each run was judged under the rules of its submission; `earlier_rules` lists the ranked runs for which these were
-  others than the track's `rules`, with the values that differed.
+  Thresholds and all else that decides a rank are those of the day of these files. Each run was evaluated under the
+  other rules of its submission; `earlier_rules` lists the ranked runs for which these differed from the track's
+  `rules`, with the values.
 - `<track>.csv`: the same rows as tables. A row's `license` is that of its submission, if the track states one.
 - `CITATION.cff`: how to cite it.
 - `{verify_snapshot.SUMS}`: the hash of every file. Run `python verify.py` to check the hashes and the ranks.

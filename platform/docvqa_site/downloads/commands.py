@@ -6,6 +6,7 @@ from django.conf import settings
 
 from docvqa_site.challenge.models import Track
 from docvqa_site.downloads.models import Download, DownloadKind
+from docvqa_site.ui.budgets import at_budget, plain
 from evaluator.messages.jobs import ArtifactKind
 from evaluator.messages.tuned_rates import changes_at
 
@@ -40,7 +41,7 @@ def track_commands(track: Track) -> list[list[str]]:
         # Whoever pastes all commands keeps a token that is set already, for instance by the page that showed it.
         f"export PFL_SITE={settings.SITE_URL} PFL_TOKEN=${{PFL_TOKEN:-…}}",
         *([f"pfl data download --track {track.slug}"] if has_files() else []),
-        _train_command(track, track.run_budgets()[-1]),
+        _train_command(track, track.run_budgets()[-1], run),
         f"pfl check {run} --base base --track {track.slug}",
     ]
     return [[*before, f"pfl describe {run}"], [submit]] if drafts_of(track) else [[*before, submit]]
@@ -58,12 +59,16 @@ def drafts_of(track: Track) -> list[str]:
 
 def other_budgets(track: Track) -> list[tuple[float | None, str]]:
     """Return the budgets of a track but the one in `track_commands`, each with the command that trains for it."""
-    return [(budget, _train_command(track, budget)) for budget in track.run_budgets()[:-1]]
+    folder = _run_folder(track)
+    return [
+        (budget, _train_command(track, budget, at_budget(budget, f"{folder}-epsilon-{{}}", plain)))
+        for budget in track.run_budgets()[:-1]
+    ]
 
 
-def _train_command(track: Track, budget: float | None) -> str:
+def _train_command(track: Track, budget: float | None, folder: str) -> str:
     config = track.kind.config
-    where = f"--data data/public --base base --out {_run_folder(track)} --track {track.slug}"
+    where = f"--data data/public --base base --out {folder} --track {track.slug}"
     changes = [f"--set {change}" for change in changes_at(config, budget)]
     return " ".join([f"pfl train {config} {where}", *changes])
 

@@ -33,11 +33,21 @@ def link_code(
 
     def linked(found: re.Match[str]) -> str:
         name = found["name"]
-        # Such as `mechanisms.Poisson`.
-        place = places.get(name or "") or places.get((name or "").rpartition(".")[2])
+        place = places.get(name or "") or _of_dotted(name or "", places)
         return f'<a href="{escape(address(*place))}"{target}>{found[0]}</a>' if name and place else found[0]
 
     return mark_safe(CODE.sub(linked, html))  # noqa: S308  (it was, and paths are of the kit)
+
+
+def _of_dotted(name: str, places: Mapping[str, tuple[str, int]]) -> tuple[str, int] | None:
+    """Return the place of a class from the name of one of its methods, or of what the module before the dot defines."""
+    owner, _, defined = name.rpartition(".")
+    if not owner:
+        return None
+    owner = owner.rpartition(".")[2]
+    place = places.get(defined)
+    is_of_module = place is not None and owner in place[0].removesuffix(".py").split("/")
+    return places.get(owner) or (place if is_of_module else None)
 
 
 def _places(named: NamedCode) -> Mapping[str, tuple[str, int]]:

@@ -137,7 +137,8 @@ def test_the_desk_compares_and_links_the_files(client, settings):
 def test_names_of_code_in_the_proof_lead_to_the_cited_code(client):
     submission = scored_submission()
     text = (
-        "\n`Keystream`, `keystream.Keystream`, `starter_kit/dp/noise.py`, `nothing`, [`Keystream`](#x), `<b>`.\n"
+        "\n`Keystream`, `keystream.Keystream`, `starter_kit/dp/noise.py`, `nothing`, [`Keystream`](#x), `<b>`,"
+        " `Keystream.coin`, `json.Keystream`.\n"
         "\n```\nKeystream\n```\n"
     )
     make_artifact(submission, ArtifactKind.PRIVACY_PROOF, (PROOF + text).encode(), "proof.md")
@@ -147,15 +148,16 @@ def test_names_of_code_in_the_proof_lead_to_the_cited_code(client):
     line = (ROOT / path).read_text().partition("class Keystream")[0].count("\n") + 1
     place = f"{kit_file(submission, path)}#L{line}"
     page = client.get(address).text
-    for name in ("Keystream", "keystream.Keystream"):
+    for name in ("Keystream", "keystream.Keystream", "Keystream.coin"):
         assert f'<a href="{place}"><code>{name}</code></a>' in page
         assert (
             f'<a href="{place}" target="_blank"><code>{name}</code></a>'
             in client.get(f"{address}?framed").text
         )
     assert f'<a href="{kit_file(submission, "starter_kit/dp/noise.py")}"><code>starter_kit' in page
-    assert page.count(f'href="{place}"') == PROOF.count("`Keystream`") + 2
+    assert page.count(f'href="{place}"') == PROOF.count("`Keystream`") + 3
     assert ", <code>nothing</code>," in page
+    assert ", <code>json.Keystream</code>." in page
     assert "<b>" not in page
     # The code that the team ran is another one.
     changed = re.sub(rf"({path}: )\w{{64}}", rf"\g<1>{'0' * 64}", PROOF) + text

@@ -163,6 +163,24 @@ def test_the_last_answer_is_saved_when_the_page_is_left_at_once(desk, submission
     )
 
 
+def test_a_message_is_written_from_its_question_and_kept_until_it_is_sent(desk, submission):
+    page = desk()
+    page.locator("#item-sampling > summary").click()
+    page.get_by_role("link", name="Ask the team about").and_(page.locator("[data-ask=sampling]")).click()
+    text = page.get_by_label("Message", exact=True)
+    expect(text).to_be_focused()
+    text.fill("Which sampler?\nPoisson?")
+    page.goto(page.url.partition("#")[0].replace("/reviews/", "/submissions/"))
+    page.go_back()
+    page.reload()
+    expect(text).to_have_value("Which sampler?\nPoisson?")
+    expect(page.get_by_label("About", exact=True)).to_have_value("sampling")
+    page.get_by_role("button", name="Send to the team").click()
+    expect(page.locator("#item-sampling")).to_contain_text("Which sampler?")
+    expect(page.get_by_label("Message", exact=True)).to_have_value("")
+    assert submission.review_messages.get().item == "sampling"
+
+
 def test_a_rejection_against_the_answers_is_confirmed_at_once(desk):
     page = desk()
     # Without a choice, the browser leads to it.
