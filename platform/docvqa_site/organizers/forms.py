@@ -44,7 +44,9 @@ class PublicReason(forms.Form):
     """Why something is changed; empty where nothing is to be said."""
 
     reason = forms.CharField(
-        max_length=300, required=False, help_text="Shown publicly with the change on the track page."
+        max_length=300,
+        required=False,
+        help_text="Shown publicly with the change on the track page. Required if ranks change.",
     )
 
 

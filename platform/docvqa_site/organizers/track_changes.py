@@ -44,6 +44,7 @@ BOARD_RULES = {
     "budgets": "Privacy budgets ε",
     "paused": "Paused",
 }
+DECIDES_RANKS = {"anls_threshold", "required_reviews", "unbound_level"}
 LEVEL_NAMES = dict(UNBOUND_LEVELS)
 # All that the desk changes of a track.
 NAMES = {**BOARD_RULES, **rule_changes.NAMES}
@@ -118,11 +119,23 @@ def preview(track: Track, changes: Changes, now: datetime) -> Preview:
         before, after = (closed_because(track.phases.all(), now, paused=value) for value in changes["paused"])
         sentences += opening_sentences(track, before, after)
     sentences += rule_changes.sentences(track, changes, now)
+    sentences += _late_sentences(track, changes, now)
     sentences += _final_sentences(track, changes)
     # Texts alone decide nothing.
     notified = notified_sentence(track) if changes.keys() - rule_changes.TEXTS.keys() else ""
     difference = rule_changes.text_difference(changes)
     return Preview(_note(changes), sentences, rows, difference, frozenset(lost), notified)
+
+
+def _late_sentences(track: Track, changes: Changes, now: datetime) -> list[str]:
+    """Return in which phases a change of what decides ranks comes after the deadline."""
+    if not changes.keys() & DECIDES_RANKS:
+        return []
+    return [
+        f"The phase “{phase}” is over: this changes what decides its ranks when no team can submit to it any more."
+        for phase in track.phases.all()
+        if phase.ends_at and phase.ends_at <= now
+    ]
 
 
 def _final_sentences(track: Track, changes: Changes) -> list[str]:

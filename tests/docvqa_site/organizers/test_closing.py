@@ -7,6 +7,7 @@ import subprocess
 import sys
 import zipfile
 from datetime import timedelta
+from html import unescape
 from io import StringIO
 
 import pytest
@@ -193,7 +194,12 @@ def test_a_change_of_rules_says_that_final_results_stay_as_they_are(client: Clie
     page = f"/organize/tracks/{track.slug}/"
     change = {"anls_threshold": 0.99, "reason": ""}
     said = "are published and stay as they are"
-    assert said not in client.post(page, change).text
+    before = client.post(page, change).text
+    assert said not in before
+    assert f"The phase “{phase}” is over: this changes what decides its ranks" in unescape(before)
+    Phase.objects.filter(pk=phase.pk).update(ends_at=None)
+    assert "is over: this changes" not in client.post(page, change).text
+    phase.save()
     close(client, phase)
     assert said in client.post(page, change).text
 
