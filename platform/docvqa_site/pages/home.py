@@ -103,7 +103,7 @@ def home(request: HttpRequest) -> HttpResponse:
         first, *rest = track_commands(take_part) if take_part else [trial_commands()]
         context = {
             "cards": _cards(tracks, versions),
-            "shows_epsilon": any(track.kind.is_accounted for track in tracks),
+            "shows_epsilon": any(track.budgets for track in tracks),
             "organizers": settings.ORGANIZERS,
             "open_tracks": open_tracks,
             "participation": counted(tracks, versions),
