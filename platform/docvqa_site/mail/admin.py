@@ -12,12 +12,27 @@ from docvqa_site.audit.models import record
 from docvqa_site.mail.models import OutgoingMail
 
 
+class DeliveryFilter(admin.SimpleListFilter):
+    title = "delivery"
+    parameter_name = "delivery"
+
+    @override
+    def lookups(self, _request: HttpRequest, _model_admin: object) -> list[tuple[str, str]]:
+        return [("waiting", "waiting to be sent"), ("failed", "failed")]
+
+    @override
+    def queryset(self, _request: HttpRequest, queryset: QuerySet[OutgoingMail]) -> QuerySet[OutgoingMail]:
+        if self.value() not in ("waiting", "failed"):
+            return queryset
+        return queryset.filter(failed_at__isnull=self.value() == "waiting")
+
+
 @admin.register(OutgoingMail)
 class OutgoingMailAdmin(ReadOnlyAdmin[OutgoingMail]):
     """Mails that wait or have failed, which organizers may send again."""
 
     list_display = ("subject", "recipients", "created_at", "attempts", "due_at", "failed_at", "error")
-    list_filter = (("failed_at", admin.EmptyFieldListFilter),)
+    list_filter = (DeliveryFilter,)
     fields = list_display
     search_fields = ("subject", "recipients")
     actions = ("send_again",)

@@ -12,7 +12,7 @@ from docvqa_site.evaluation.display.status import RunStatus
 from docvqa_site.evaluation.views import status_context
 from docvqa_site.pages.citing import bibtex, cited_people, evaluated_by
 from docvqa_site.pages.evidence import public_files
-from docvqa_site.reviews.selectors import may_organize
+from docvqa_site.reviews.selectors import may_open_desk, may_organize
 from docvqa_site.submissions.lifted import lifting_of
 from docvqa_site.submissions.models import RunToken, Submission
 from docvqa_site.submissions.views import shown_submission
@@ -43,6 +43,7 @@ def run(request: HttpRequest, submission_id: UUID, run_id: UUID) -> HttpResponse
         "others": [one.run for one in with_evidence],
         "is_insider": status["is_insider"],
         "may_organize": may_organize(request.user, submission),
+        "may_review": may_open_desk(request.user, submission),
         "examinations": shown.examinations if status["is_insider"] else shown.passed_examinations,
         "traffic": _result(shown, Step.COMMUNICATION),
         "signed_by": _signed_by(shown),

@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 pytestmark = [pytest.mark.django_db, pytest.mark.xdist_group("browser")]
 
 ADDRESS = "http://testserver/privacy/calculator/"
+RESULT = "?sampling=one_stage&noise_multiplier=1&client_rate=0.2"
 # How wide the longest choice of each select is drawn, beside the space that the select has for it.
 CUT = """() => [...document.querySelectorAll("main select")].flatMap((select) => {
     const style = getComputedStyle(select), pen = document.createElement("canvas").getContext("2d");
@@ -22,7 +23,7 @@ CUT = """() => [...document.querySelectorAll("main select")].flatMap((select) =>
 })"""
 
 
-def opened(client: Client, browser: Browser, width: int, query: str = "") -> Page:
+def opened(client: Client, browser: Browser, width: int, query: str = "", place: str = "") -> Page:
     """The calculator in a window of this width."""
     body = client.get(f"/privacy/calculator/{query}").getvalue()
 
@@ -35,8 +36,13 @@ def opened(client: Client, browser: Browser, width: int, query: str = "") -> Pag
 
     page = browser.new_page(viewport={"width": width, "height": 900})
     page.route("**/*", answer)
-    page.goto(ADDRESS, timeout=20_000)
+    page.goto(ADDRESS + place, timeout=20_000)
     return page
+
+
+def test_the_result_has_the_focus(client: Client, browser: Browser) -> None:
+    page = opened(client, browser, 390, RESULT, "#result")
+    expect(page.locator("#result")).to_be_focused()
 
 
 @pytest.mark.parametrize("width", [1280, 390])

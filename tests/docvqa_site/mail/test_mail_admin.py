@@ -44,6 +44,18 @@ def test_organizers_see_that_a_mail_failed_but_not_what_it_says(
     assert "secret" not in listed + page
 
 
+def test_the_list_is_narrowed_to_what_waits_or_has_failed(organizer: Client, failed: OutgoingMail) -> None:
+    OutgoingMail.objects.create(subject="Waits", body="", sender=failed.sender, recipients=[])
+    assert "By delivery" in organizer.get(reverse(LIST)).text
+    for state, (shown, hidden) in {
+        "failed": ("Reset your password", "Waits<"),
+        "waiting": ("Waits<", "Reset your password"),
+    }.items():
+        page = organizer.get(reverse(LIST), {"delivery": state}).text
+        assert shown in page
+        assert hidden not in page
+
+
 def test_organizers_let_a_mail_be_sent_again(organizer: Client, failed: OutgoingMail) -> None:
     run(organizer, reverse(LIST), "send_again", failed.pk)
     failed.refresh_from_db()

@@ -15,6 +15,7 @@ from docvqa_site.docs import library
 from docvqa_site.evaluation.intake.accounting import EVENTS
 from docvqa_site.evaluation.models import Evaluation, EvaluationState, StepReport
 from docvqa_site.pages import run as run_page
+from docvqa_site.reviews.models import Recusal
 from docvqa_site.submissions.models import Run, RunState, SubmissionState
 from docvqa_site.uploads.models import Upload, UploadState
 from evaluator.mechanisms.events import Gaussian, TwoStage
@@ -22,6 +23,7 @@ from evaluator.messages.jobs import ArtifactKind, Outcome, Step
 from tests.docvqa_site.factories import (
     change_results,
     make_artifact,
+    make_reviewer,
     make_run,
     make_submission,
     make_team,
@@ -53,6 +55,18 @@ def file_of(client: Client, run: Run, kind: str) -> bytes | None:
         reverse("submissions:evidence", args=[run.submission_id, run.pk, kind]), follow=True
     )
     return None if response.status_code == 404 else b"".join(response)
+
+
+def test_reviewers_find_the_way_back_to_the_review(client: Client, run: Run) -> None:
+    way = f'href="{reverse("reviews:desk", args=[run.submission_id])}">Back to the review</a>'
+    page = reverse("submissions:run", args=[run.submission_id, run.pk])
+    assert way not in client.get(page).text
+    client.force_login(owner_of(run.submission.team))
+    assert way not in client.get(page).text
+    client.force_login(reviewer := make_reviewer())
+    assert way in client.get(page).text
+    reviewer.recusals.create(submission=run.submission, why=Recusal.Why.CONFLICT)
+    assert way not in client.get(page).text
 
 
 def test_everybody_may_read_the_record_and_the_log_of_a_published_run(client: Client, run: Run) -> None:
