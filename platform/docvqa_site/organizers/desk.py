@@ -38,6 +38,7 @@ from docvqa_site.reviews.eligibility import may_organize
 from docvqa_site.reviews.run_appeals import open_appeals
 from docvqa_site.reviews.selectors import (
     ProofMark,
+    contested_proofs,
     judgeable_submissions,
     undecided_kinds,
     without_reviewers,
@@ -50,6 +51,7 @@ from evaluator.messages.rankings import COUNTED
 FLAGS_TIME = timedelta(days=30)
 MOST_FLAGGED = 20
 MOST_NEAR_QUOTA = 20
+MOST_CONTESTED = 5
 # The counts of proofs that are neither accepted nor rejected for good, and what each of them is.
 UNDECIDED: dict[str, set[str]] = {
     "unsettled proofs": set(),
@@ -107,6 +109,9 @@ def desk_of(organizer: User) -> dict[str, object]:
         for row in kinds:
             for name in ("unassigned proofs", "contested proofs"):
                 counts[name] -= row["count"] if UNDECIDED[name] <= set(row["part"]) else 0
+    contested = (
+        contested_proofs(judged.exclude(pk__in=stuck), MOST_CONTESTED) if counts["contested proofs"] else []
+    )
     # The administration is closed to organizers of single tracks, and the site as a whole isn't theirs.
     has_site = not organizer.organizes_single_tracks
     listed = needs.PROOFS if has_site and may_organize(organizer) else None
@@ -121,7 +126,7 @@ def desk_of(organizer: User) -> dict[str, object]:
         *needs.examination_needs(len(waiting), needs.EXAMINATIONS if has_site else None),
         *needs.proof_needs(counts["overdue proofs"], proofs),
         *needs.unassigned_needs(counts["unassigned proofs"], proofs),
-        *needs.contested_needs(counts["contested proofs"], proofs),
+        *needs.contested_needs(counts["contested proofs"], contested, proofs),
         *needs.stuck_needs(len(stuck), needs.PEOPLE if invites else None),
         *needs.appeal_needs(counts["appeals of runs"]),
     ]

@@ -2,7 +2,7 @@
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import NamedTuple
 
 from django.conf import settings
@@ -157,16 +157,29 @@ def unassigned_needs(unassigned: int, page: Page | None) -> Iterator[Need]:
         yield Need(heading, text, "proofs-without-a-reviewer", page)
 
 
-def contested_needs(contested: int, page: Page | None) -> Iterator[Need]:
-    """Yield whether proofs need another reviewer, since those who decided don't settle it."""
+def contested_needs(
+    contested: int, first: Iterable[tuple[str, date | None]], page: Page | None
+) -> Iterator[Need]:
+    """Yield whether proofs need another reviewer, since those who decided don't settle it.
+
+    Args:
+        first: The titles of some of them, each with the day by which another reviewer can contradict a rejection.
+    """
     if contested:
-        text = "The reviewers who haven't decided were asked by email. Assign one if nobody has claimed the proof."
+        named = [
+            f"“{title}”" + (f" (by {day:%b} {day.day}, {day:%Y})" if day else "") for title, day in first
+        ]
+        more = [f"{contested - len(named)} more"] if contested > len(named) else []
+        text = (
+            f"{', '.join(named + more)}. The reviewers who haven't decided were asked by email. Assign one if nobody "
+            "has claimed the proof."
+        )
         heading = f"{contested} proof{pluralize(contested, ' needs,s need')} another reviewer"
         yield Need(heading, text, "another-reviewer", page)
 
 
 def stuck_needs(stuck: int, page: Page | None) -> Iterator[Need]:
-    """Yield whether proofs wait for a reviewer while nobody is left; `page` is where reviewers are invited."""
+    """Yield whether proofs wait while too few reviewers, or none, are left; `page` is where reviewers are invited."""
     if stuck:
         text = "All other reviewers have decided, stepped aside or have a conflict of interest. "
         text += (
@@ -174,7 +187,7 @@ def stuck_needs(stuck: int, page: Page | None) -> Iterator[Need]:
             if page
             else "Ask an organizer of all tracks to invite another reviewer, then assign them."
         )
-        heading = f"{stuck} proof{pluralize(stuck, ' has,s have')} no reviewer left"
+        heading = f"{stuck} proof{pluralize(stuck, ' has,s have')} too few reviewers left"
         yield Need(heading, text, "another-reviewer", page)
 
 

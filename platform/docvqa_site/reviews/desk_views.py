@@ -25,8 +25,9 @@ from docvqa_site.reviews.checklist import CHECKLIST
 from docvqa_site.reviews.conflicts import Conflicts
 from docvqa_site.reviews.deadlines import SECOND_OPINION_TIME, default_due
 from docvqa_site.reviews.deciding import confirmation, read_version, take_decision
-from docvqa_site.reviews.drafts import draft_of, version_of
+from docvqa_site.reviews.drafts import MAX_NOTE, draft_of, version_of
 from docvqa_site.reviews.eligibility import (
+    able_reviewers,
     assigning_barred_because,
     eligible_reviewers,
     may_organize,
@@ -34,6 +35,7 @@ from docvqa_site.reviews.eligibility import (
 )
 from docvqa_site.reviews.evidence import facts_on
 from docvqa_site.reviews.forms import (
+    ANSWERS,
     AssignedForm,
     AssignmentForm,
     MessageForm,
@@ -48,7 +50,8 @@ from docvqa_site.reviews.sections import sections_by_question
 from docvqa_site.reviews.selectors import (
     is_settled,
     open_appeals,
-    sees_decisions,
+    opinions_due,
+    reads_decisions,
     verdict_on,
 )
 from docvqa_site.reviews.services import save_draft
@@ -195,7 +198,8 @@ def assignment(request: UserRequest, submission_id: UUID) -> HttpResponse:
     if request.method == "POST" and "lift" in request.POST:
         return _lift(request, submission)
     taken = {review.reviewer_id for review in assigned}
-    eligible = [one for one in eligible_reviewers(submission) if one.pk not in taken]
+    eligible_for_review = eligible_reviewers(submission)
+    eligible = [one for one in eligible_for_review if one.pk not in taken]
     form = AssignmentForm(
         eligible, None if changing else request.POST or None, initial={"due": default_due()}
     )
@@ -217,6 +221,7 @@ def assignment(request: UserRequest, submission_id: UUID) -> HttpResponse:
         "required": (required := submission.track.required_reviews),
         "unassigned": max(required - len(changes), 0),
         "eligible": eligible,
+        "able": able_reviewers(submission, eligible_for_review),
         "invites": request.user.has_perm("challenge.change_track")
         and not request.user.organizes_single_tracks,
         "recusals": submission.recusals.select_related("person"),
@@ -319,14 +324,15 @@ def _desk(
 ) -> HttpResponse:
     """Return the desk, with this form or, for whoever hasn't stepped aside, one with their draft."""
     runs = statuses(submission.runs.all())
-    settled, proof = is_settled(submission), submission.proof()
+    proof = submission.proof()
     declined = conflicts.recusal(submission)
     written = draft_of(own, version_of(proof))
     if form is None and declined is None:
         form = ReviewForm(initial=initial_of(written))
     is_coordinator = declined is not None and declined.why == Recusal.Why.COORDINATION
     has_decided = own is not None and own.is_decided
-    sees = sees_decisions(submission, request.user, conflicts)
+    found, appeal = verdict_on(submission), open_appeals().filter(submission=submission).first()
+    sees = is_coordinator or reads_decisions(found, own, has_appeal=appeal is not None)
     threads = threads_for_reviewer(submission, request.user, sees_decisions=sees)
     table = facts_on(submission, runs, proof)
     sections = sections_by_question(sections_of(proof.upload)) if proof else {}
@@ -338,6 +344,8 @@ def _desk(
         "unresolved_challenges": challenges_against(submission),
         "facts": table,
         "groups": form.groups(table, threads, written.earlier, sections) if form else [],
+        "answers": ANSWERS,
+        "max_note": MAX_NOTE,
         "chosen": request.POST.get("decision", ""),
         "decisions": DECISIONS,
         "general": next((thread.lines for thread in threads if not thread.item), []),
@@ -349,14 +357,18 @@ def _desk(
         "versions": submission.artifacts.filter(superseded_at__isnull=False).order_by("-version"),
         "own": own,
         "has_decided": has_decided,
-        "verdict": verdict_on(submission) if sees else None,
+        "verdict": found if sees else None,
+        # That another decision is needed, every reviewer was asked by email.
+        "needs_another": found.is_proposal or found.is_split,
+        "opinion_due": opinions_due().get(submission.pk) if found.is_proposal else None,
         "timeline": timeline(submission, request.user) if sees else [],
         "earlier": None if sees or own is None else last_decision(own),
         "declined": declined,
         "coordinates": is_coordinator,
         "recusal_form": RecusalForm(auto_id="recusal_%s", effect=_withdrawal_effect(own)),
-        "appeal": open_appeals().filter(submission=submission).first(),
-        "may_assign": not settled and not assigning_barred_because(submission, request.user, conflicts),
+        "appeal": appeal,
+        "may_assign": not assigning_barred_because(submission, request.user, conflicts)
+        and not is_settled(submission),
         "own_conflicts": conflicts,
         "message_form": message_form or MessageForm(),
         **_state(own, proof),

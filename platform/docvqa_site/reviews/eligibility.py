@@ -1,5 +1,7 @@
 """Who may decide on a proof, and who may assign its reviewers."""
 
+from collections.abc import Sized
+
 from docvqa_site.accounts.models import User
 from docvqa_site.accounts.selectors import is_reviewer
 from docvqa_site.reviews.conflicts import Conflicts
@@ -33,6 +35,11 @@ def eligible_reviewers(submission: Submission) -> list[User]:
     found = reviewers().filter(is_active=True).exclude(pk__in=decided).exclude(pk__in=declined)
     found = found.order_by("name", "email")
     return [one for one in found if not review_barred_because(submission, one)]
+
+
+def able_reviewers(submission: Submission, eligible: Sized) -> int:
+    """Return how many can decide on the proof: those who are eligible, and those who have decided and may change it."""
+    return len(eligible) + sum(review.is_decided for review in submission.reviews.all())
 
 
 def may_organize(user: User) -> bool:

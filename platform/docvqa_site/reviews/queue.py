@@ -7,6 +7,7 @@ from datetime import date
 from enum import StrEnum
 from uuid import UUID
 
+from django.contrib.postgres.aggregates import ArrayAgg
 from django.db.models import Case, CharField, F, Prefetch, Q, QuerySet, Value, When
 from django.db.models.functions import Cast
 
@@ -18,15 +19,17 @@ from docvqa_site.reviews.conflicts import Conflicts
 from docvqa_site.reviews.drafts import draft_of, version_of
 from docvqa_site.reviews.models import Decision, ProofReview, Recusal
 from docvqa_site.reviews.selectors import (
-    appealed,
     awaiting_review,
-    disclosed_submissions,
+    open_appeals,
+    opinions_due,
+    reads_decisions,
     reviewable_submissions,
-    verdict_on,
+    verdict_of_counts,
     waits_for_reviewers,
 )
-from docvqa_site.reviews.verdict import Verdict
+from docvqa_site.reviews.verdict import Tally, Verdict
 from docvqa_site.submissions.models import Artifact, Run, Submission, SubmissionState
+from docvqa_site.teams.models import Team
 from evaluator.messages.jobs import ArtifactKind
 
 PART_LENGTH = 50
@@ -69,6 +72,7 @@ class QueueEntry:
         revision: The version of the proof, if the team has revised it.
         own: What the reviewer whose queue it is has done, in words; empty if nothing.
         due: Until when they were asked to decide, if the proof needs their decision now.
+        opinion_due: Until when another reviewer can contradict its only decision, a rejection.
         changes_due: Until when the team was asked to revise the proof, if this may be shown.
         shows_verdict: Whether what others decided may be shown: only once it can no longer sway the reviewer.
         is_appealed: Whether the proof is rejected and the team's appeal is open, which its desk shows to everybody.
@@ -82,9 +86,15 @@ class QueueEntry:
     revision: Artifact | None
     own: str
     due: date | None
+    opinion_due: date | None
     changes_due: date | None
     shows_verdict: bool
     is_appealed: bool
+
+    @property
+    def needs_another(self) -> bool:
+        """Whether those who have decided don't settle it, as all who can decide were informed by email."""
+        return self.verdict.is_proposal or self.verdict.is_split
 
 
 @dataclass(frozen=True)
@@ -109,15 +119,12 @@ class Section:
 def queue_of(reviewer: User) -> list[Section]:
     """Return the parts of the reviewer's queue, by a number of queries that doesn't grow with the submissions."""
     conflicts = Conflicts(reviewer)
-    parts = _parts(reviewer, conflicts)
+    opinions = opinions_due()
+    parts = _parts(reviewer, conflicts, opinions)
     shown = [pk for first, _ in parts.values() for pk in first]
-    listed, flagged = _listed(shown), _flagged(shown)
+    listed, flagged = _listed(shown, reviewer), _flagged(shown)
     different = _different(listed.values())
-    own = {one.submission_id: one for one in reviewer.proof_reviews.filter(submission__in=shown)}
-    read = disclosed_submissions(reviewer, conflicts).filter(pk__in=shown)
-    disclosed = set(read.values_list("pk", flat=True))
-    contested = Submission.objects.filter(appealed(), pk__in=shown)
-    with_appeal = set(contested.values_list("pk", flat=True))
+    with_appeal = set(open_appeals().values_list("submission", flat=True))
     recused = {key: one.why for key, one in conflicts.recusals.items()}
     return [
         Section(
@@ -127,11 +134,10 @@ def queue_of(reviewer: User) -> list[Section]:
                     listed[pk],
                     flagged[pk],
                     different[pk],
-                    own.get(pk),
-                    shows_verdict=pk in disclosed,
-                    is_appealed=pk in with_appeal,
-                    aside=ASIDE.get(recused.get(pk, ""), ""),
+                    has_appeal=pk in with_appeal,
+                    aside=recused.get(pk, ""),
                     needs_me=part is Part.NEEDS_ME,
+                    opinion_due=opinions.get(pk),
                 )
                 for pk in first
             ],
@@ -152,22 +158,26 @@ def waiting_for(reviewer: User, conflicts: Conflicts | None = None) -> int:
     return awaiting_review(reviewer, conflicts).count()
 
 
-def _parts(reviewer: User, conflicts: Conflicts) -> dict[Part, tuple[list[UUID], int]]:
+def _parts(
+    reviewer: User, conflicts: Conflicts, opinions: Mapping[UUID, date]
+) -> dict[Part, tuple[list[UUID], int]]:
     """Return the first of every part, and how many it has; the accepted ones newest first, all others oldest first.
 
-    What the reviewer was asked to decide by some day comes before the rest.
+    What the reviewer was asked to decide by some day comes before the rest; `opinions` has the days of second opinions.
     """
     scored = reviewable_submissions(reviewer, conflicts).filter(
         state=SubmissionState.SUBMITTED, pk__in=_scored()
     )
-    ordered = scored.annotate(part=_part(reviewer)).order_by("submitted_at", "pk")
-    found: dict[str, list[str]] = {part: [] for part in Part}
-    # As text: to make identifiers of thousands, of which the page shows few, takes longer than the query.
-    for part, pk in ordered.values_list("part", Cast("pk", CharField())):
-        found[part].append(pk)
+    # As texts in one row for each part: to make rows and identifiers of thousands, of which the page shows few, takes
+    # longer than the query.
+    key = ArrayAgg(Cast("pk", CharField()), order_by=("submitted_at", "pk"))
+    in_parts = scored.order_by().values(part=_part(reviewer)).annotate(keys=key)
+    found: dict[str, list[str]] = {part.value: [] for part in Part}
+    found.update(in_parts.values_list("part", "keys"))
     found[Part.DECIDED].reverse()
     assigned = reviewer.proof_reviews.filter(due__isnull=False)
-    due = dict(assigned.values_list(Cast("submission", CharField()), "due"))
+    due = {str(pk): day for pk, day in opinions.items()}
+    due |= dict(assigned.values_list(Cast("submission", CharField()), "due"))
     found[Part.NEEDS_ME].sort(key=lambda pk: due.get(pk, date.max))
     return {part: ([UUID(pk) for pk in found[part][:PART_LENGTH]], len(found[part])) for part in Part}
 
@@ -195,20 +205,51 @@ def _decided_by(reviewer: User) -> QuerySet[ProofReview]:
     return ProofReview.objects.filter(reviewer=reviewer).exclude(decision=Decision.PENDING).order_by()
 
 
-def _listed(submissions: Collection[UUID]) -> dict[UUID, Submission]:
-    # Prefetched and not joined: of teams, tracks and reviewers there are fewer than of the rows that name them.
-    reviews = ProofReview.objects.prefetch_related("reviewer").defer("checklist", "notes", "draft")
+@dataclass(frozen=True)
+class _Listed:
+    """A submission that the page lists, with its reviews in the order of their numbers, and its proof.
+
+    `own` is the review of the reviewer whose queue it is, the only one with its draft.
+    """
+
+    submission: Submission
+    reviews: list[ProofReview]
+    own: ProofReview | None
+    proof: Artifact | None
+
+
+def _listed(submissions: Collection[UUID], reviewer: User) -> dict[UUID, _Listed]:
+    # Of teams, tracks and reviewers there are fewer than of the rows that name them. What belongs to a submission is
+    # put together here: a prefetch makes a query of its own for each of them, even though it doesn't send it.
     rows = Submission.objects.filter(pk__in=submissions).only(
-        "title", "team", "track", "submitted_at", "practice", "rejection_stands", "revises_rejected"
-    )
-    proofs = Artifact.objects.filter(kind=ArtifactKind.PRIVACY_PROOF, superseded_at__isnull=True)
-    rows = rows.prefetch_related(
+        "title",
         "team",
         "track",
-        Prefetch("reviews", reviews.order_by("pk")),
-        Prefetch("artifacts", proofs.select_related("upload")),
+        "submitted_at",
+        "practice",
+        "proof_rejected",
+        *Tally._fields,
     )
-    return {submission.pk: submission for submission in rows}
+    reviews: dict[UUID, list[ProofReview]] = {pk: [] for pk in submissions}
+    written = ProofReview.objects.filter(submission__in=submissions).defer("checklist", "notes", "draft")
+    drafts = dict(reviewer.proof_reviews.filter(draft__isnull=False).values_list("submission", "draft"))
+    for review in written.prefetch_related("reviewer").order_by("pk"):
+        if review.reviewer_id == reviewer.pk:
+            review.draft = drafts.get(review.submission_id)
+        reviews[review.submission_id].append(review)
+    proofs = Artifact.objects.filter(
+        submission__in=submissions, kind=ArtifactKind.PRIVACY_PROOF, superseded_at__isnull=True
+    )
+    newest = {proof.submission_id: proof for proof in proofs.select_related("upload")}
+    return {
+        row.pk: _Listed(
+            row,
+            reviews[row.pk],
+            next((one for one in reviews[row.pk] if one.reviewer_id == reviewer.pk), None),
+            newest.get(row.pk),
+        )
+        for row in rows.prefetch_related(Prefetch("team", Team.objects.only("name")), "track")
+    }
 
 
 def _flagged(submissions: Collection[UUID]) -> Counter[UUID]:
@@ -220,25 +261,27 @@ def _flagged(submissions: Collection[UUID]) -> Counter[UUID]:
     return flagged
 
 
-def _different(submissions: Iterable[Submission]) -> Counter[UUID]:
+def _different(listed: Iterable[_Listed]) -> Counter[UUID]:
     """Return how many files that each submission's proof cites differ from the kit's."""
-    uploads = {one.submission_id: one.upload for row in submissions for one in row.artifacts.all()}
+    uploads = {one.submission.pk: one.proof.upload for one in listed if one.proof}
     named = named_codes(uploads.values())
     return Counter({pk: len(named[one.pk].different) for pk, one in uploads.items() if one.pk in named})
 
 
 def _entry(
-    submission: Submission,
+    listed: _Listed,
     flagged: int,
     different: int,
-    own: ProofReview | None,
     *,
-    shows_verdict: bool,
-    is_appealed: bool,
+    has_appeal: bool,
     aside: str,
     needs_me: bool,
+    opinion_due: date | None,
 ) -> QueueEntry:
-    reviews, found = list(submission.reviews.all()), verdict_on(submission)
+    submission, reviews, own = listed.submission, listed.reviews, listed.own
+    rejections = [one.reason for one in reviews if one.decision == Decision.REJECTED]
+    found = verdict_of_counts(submission, rejections)
+    shows_verdict = aside == Recusal.Why.COORDINATION or reads_decisions(found, own, has_appeal=has_appeal)
     # The date would reveal that somebody requested changes.
     days = [one.changes_due for one in reviews if one.changes_due and shows_verdict and found.asks_changes]
     return QueueEntry(
@@ -246,15 +289,16 @@ def _entry(
         found,
         flagged=flagged,
         different=different,
-        revision=next((one for one in submission.artifacts.all() if one.version > 1), None),
+        revision=listed.proof if version_of(listed.proof) > 1 else None,
         reviewers=[
             str(one.reviewer) for one in reviews if one.assigned_at or (shows_verdict and one.is_decided)
         ],
-        own=aside or _in_words(own, version_of(next(iter(submission.artifacts.all()), None))),
+        own=ASIDE.get(aside) or _in_words(own, version_of(listed.proof)),
         due=own.due if own and needs_me else None,
+        opinion_due=opinion_due if needs_me or shows_verdict else None,
         changes_due=max(days, default=None),
         shows_verdict=shows_verdict,
-        is_appealed=is_appealed,
+        is_appealed=has_appeal and submission.proof_rejected,
     )
 
 

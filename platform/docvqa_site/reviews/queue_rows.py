@@ -17,6 +17,7 @@ HIDDEN = SafeString('<span class="muted">shown after your decision</span>')
 NO_FLAG = SafeString("none")
 NOTHING = SafeString('<span class="muted">none yet</span>')
 EMPTY = SafeString("")
+ANOTHER = SafeString(' <span class="badge">another reviewer is needed</span>')
 APPEALED = SafeString(' <span class="badge">appeal open</span>')
 
 
@@ -36,7 +37,7 @@ def _row(entry: QueueEntry, desk: str) -> SafeString:
         _cell("Reviewers", ", ".join(entry.reviewers) or NOBODY),
         _cell("Your decision", entry.own or NOTHING, _due(entry.due)),
         _cell("Flagged checks", _flags(entry)),
-        _cell("Verdict", _reviews(entry), _note("revision due", entry.changes_due), appeal),
+        _cell("Verdict", _reviews(entry), _opinion(entry), _note("revision due", entry.changes_due), appeal),
     ]
     head = markup('<th scope="row"><a href="{}">{}</a></th>', desk, submission)
     return SafeString(f"<tr>{head}{''.join(cells)}</tr>\n")
@@ -65,6 +66,12 @@ def _due(day: date | None) -> SafeString:
     left = (day - timezone.now().date()).days
     words = "overdue since" if left < 0 else f"{left} day{'' if left == 1 else 's'} left, due"
     return _note(words, day)
+
+
+def _opinion(entry: QueueEntry) -> SafeString:
+    """Return that another reviewer is needed, where the verdict doesn't say so, and by when."""
+    needed = ANOTHER if entry.needs_another and not entry.shows_verdict else EMPTY
+    return SafeString(needed + _note("by", entry.opinion_due))
 
 
 def _flags(entry: QueueEntry) -> SafeString:

@@ -12,6 +12,7 @@ from docvqa_site.notifications.sending import notify
 from docvqa_site.reviews.decision_mails import ADD_REVIEWER, NOBODY_LEFT, mail_withdrawal
 from docvqa_site.reviews.drafts import version_of
 from docvqa_site.reviews.eligibility import (
+    able_reviewers,
     assigning_barred_because,
     eligible_reviewers,
     organizers_for,
@@ -114,12 +115,15 @@ def _mail_organizers(found: Recusal, before: Verdict, *, has_decided: bool) -> N
     submission = Submission.objects.get(pk=found.submission_id)
     after = verdict_on(submission)
     reopens = after.is_open and not before.is_open
-    if not reopens:
-        todo = "Assign another reviewer if the proof needs one:"
-    elif eligible_reviewers(submission):
+    eligible, required = eligible_reviewers(submission), submission.track.required_reviews
+    able = able_reviewers(submission, eligible)
+    if after.is_open and able < required:
+        left = NOBODY_LEFT if not eligible else f"{required} reviewers must accept it, but only {able} can."
+        todo = f"The proof needs another reviewer. {left} {ADD_REVIEWER}"
+    elif reopens:
         todo = "The proof needs another reviewer. Assign one:"
     else:
-        todo = f"The proof needs another reviewer. {NOBODY_LEFT} {ADD_REVIEWER}"
+        todo = "Assign another reviewer if the proof needs one:"
     lines = [
         f"{found.person} {IN_WORDS[Recusal.Why(found.why)]} the privacy proof of “{submission}”.",
         "Their decision has been withdrawn. If you were asked for another reviewer because of it, the date in that "
@@ -129,7 +133,7 @@ def _mail_organizers(found: Recusal, before: Verdict, *, has_decided: bool) -> N
         f"The result's status has changed from “{before.status.label}” to “{after.status.label}”."
         if reopens
         else "",
-        found.text,
+        f"Their note: {found.text}" if found.text else "",
         todo,
         settings.SITE_URL + reverse("reviews:assign", args=[submission.pk]),
     ]

@@ -1,7 +1,7 @@
 """Queries about reviews."""
 
-from collections.abc import Collection, Sequence
-from datetime import datetime
+from collections.abc import Collection, Iterable, Sequence
+from datetime import date, datetime
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
@@ -16,7 +16,8 @@ from docvqa_site.challenge.models import Track
 from docvqa_site.challenge.rankings import WITH_PROOFS
 from docvqa_site.reviews import tallies
 from docvqa_site.reviews.conflicts import Conflicts
-from docvqa_site.reviews.models import Appeal, Decision, ProofReview, Recusal
+from docvqa_site.reviews.deadlines import SECOND_OPINION_TIME
+from docvqa_site.reviews.models import LONE_REJECTION, Appeal, Decision, ProofReview, Recusal
 from docvqa_site.reviews.verdict import ResultStatus, Tally, Verdict, status_of, verdict, verdict_of
 from docvqa_site.submissions.keys import KeyAsText
 from docvqa_site.submissions.models import Artifact, Run, Submission, SubmissionState
@@ -39,10 +40,10 @@ def verdict_on(submission: Submission) -> Verdict:
     )
 
 
-def verdict_of_counts(submission: Submission) -> Verdict:
-    """Return the status of the submission's results without the reason, which takes no query."""
+def verdict_of_counts(submission: Submission, rejections: Iterable[str] = ()) -> Verdict:
+    """Return the status of the submission's results, without a query; `rejections` are their reasons, if needed."""
     tally = Tally(*(getattr(submission, name) for name in Tally._fields))
-    return verdict_of(tally, submission.track.reviews_needed)
+    return verdict_of(tally, submission.track.reviews_needed, rejections)
 
 
 def tallies_of(submissions: QuerySet[Submission]) -> dict[UUID, Tally]:
@@ -111,6 +112,13 @@ def may_organize(user: User | AnonymousUser, submission: Submission) -> bool:
     return opens_desk and judgeable_submissions(user).filter(pk=submission.pk).exists()
 
 
+def may_open_desk(user: User | AnonymousUser, submission: Submission) -> bool:
+    """Return whether the desk of the submission's proof is open to `user`, a reviewer."""
+    if not isinstance(user, User) or not is_reviewer(user) or submission.state != SubmissionState.SUBMITTED:
+        return False
+    return reviewable_submissions(user).filter(pk=submission.pk).exists()
+
+
 def awaiting_review(reviewer: User, conflicts: Conflicts | None = None) -> QuerySet[Submission]:
     """Return the scored submissions that need a decision of `reviewer`, who has made none, oldest first."""
     conflicts = conflicts or Conflicts(reviewer)
@@ -176,18 +184,23 @@ def undecided(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
 
 
 def without_reviewers(submissions: QuerySet[Submission]) -> set[UUID]:
-    """Return which of these proofs wait for a reviewer while nobody is left who can decide on them.
+    """Return which of these proofs wait for a reviewer while nobody is left who can decide, or too few to accept them.
 
     Looks at the oldest `MOST_WITHOUT_REVIEWERS` on which somebody has decided or stepped aside.
     """
     tried = Q(acceptances__gt=0) | Q(rejections__gt=0) | Q(pk__in=Recusal.objects.values("submission"))
     waiting = awaiting_decisions(submissions.filter(tried, track__ranking__in=WITH_PROOFS))
-    left = set(waiting.values_list("pk", flat=True)[:MOST_WITHOUT_REVIEWERS])
+    # Who has decided may decide otherwise.
+    decided = F("acceptances") + F("rejections") + F("change_requests")
+    lacking = waiting.annotate(lacking=F("track__required_reviews") - decided).values_list("pk", "lacking")
+    left = {pk: max(count, 1) for pk, count in lacking[:MOST_WITHOUT_REVIEWERS]}
     for reviewer in reviewers().filter(is_active=True) if left else ():
-        left -= set(awaiting_review(reviewer).filter(pk__in=left).values_list("pk", flat=True))
+        for pk in awaiting_review(reviewer).filter(pk__in=left).values_list("pk", flat=True):
+            left[pk] -= 1
+        left = {pk: count for pk, count in left.items() if count}
         if not left:
             break
-    return left
+    return set(left)
 
 
 def waits_for_reviewers() -> Q:
@@ -219,6 +232,26 @@ def open_appeals() -> QuerySet[Appeal]:
     return Appeal.objects.filter(~Exists(again), ~Exists(revised))
 
 
+def opinions_due() -> dict[UUID, date]:
+    """Return by when another reviewer can contradict each rejection that nobody has confirmed or contradicted yet."""
+    alone = {f"submission__{name}": count for name, count in LONE_REJECTION.items()}
+    found = ProofReview.objects.filter(
+        **alone, submission__rejection_stands=False, decision=Decision.REJECTED, decided_at__isnull=False
+    )
+    return {
+        key: (at + SECOND_OPINION_TIME).date()
+        for key, at in found.values_list("submission", "decided_at")
+        if at
+    }
+
+
+def contested_proofs(submissions: QuerySet[Submission], most: int) -> list[tuple[str, date | None]]:
+    """Return the titles of the first proofs that wait for another reviewer since one rejects them, and by when."""
+    waiting = awaiting_decisions(submissions.filter(rejections__gt=0, track__ranking__in=WITH_PROOFS))
+    due = opinions_due()
+    return [(title, due.get(pk)) for pk, title in waiting.values_list("pk", "title")[:most]]
+
+
 def settled() -> Q:
     """Return the condition that the verdict on a proof is final, as long as nobody revises it or appeals."""
     is_verified = tallies.verified(F("track__required_reviews"))
@@ -226,8 +259,20 @@ def settled() -> Q:
 
 
 def is_settled(submission: Submission) -> bool:
-    """Return whether the verdict on the proof is final; see `settled`."""
-    return Submission.objects.filter(settled(), pk=submission.pk).exists()
+    """Return whether the verdict on the proof is final; `settled` has it for a query."""
+    return not verdict_on(submission).is_open and not _has_appeal(submission)
+
+
+def _has_appeal(submission: Submission) -> bool:
+    return open_appeals().filter(submission=submission).exists()
+
+
+def reads_decisions(found: Verdict, own: ProofReview | None, *, has_appeal: bool) -> bool:
+    """Return whether a reviewer of the proof, with this review of their `own`, reads what others decided about it.
+
+    `has_appeal` says whether an appeal is open, so that the verdict isn't final.
+    """
+    return (own is not None and own.is_decided) or not (found.is_open or has_appeal)
 
 
 def disclosed_submissions(user: User, conflicts: Conflicts | None = None) -> QuerySet[Submission]:
@@ -251,8 +296,15 @@ def _disclosed(reviewable: QuerySet[Submission], conflicts: Conflicts) -> QueryS
 
 
 def sees_decisions(submission: Submission, user: User, conflicts: Conflicts | None = None) -> bool:
-    """Return whether `user` may read every decision on the proof."""
-    return disclosed_submissions(user, conflicts).filter(pk=submission.pk).exists()
+    """Return whether `user` may read every decision on the proof; so `disclosed_submissions` has it, for a query."""
+    conflicts = conflicts or Conflicts(user)
+    is_reviewable = submission.track.ranking in WITH_PROOFS and submission.published_at is not None
+    if not is_reviewable or conflicts.about(submission):
+        return False
+    if not is_reviewer(user) or submission.pk in conflicts.recused_from(Recusal.Why.COORDINATION):
+        return True
+    own = next((review for review in submission.reviews.all() if review.reviewer_id == user.pk), None)
+    return reads_decisions(verdict_on(submission), own, has_appeal=_has_appeal(submission))
 
 
 def judges_alone(submission: Submission, user: User) -> bool:

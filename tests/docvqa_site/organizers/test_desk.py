@@ -21,7 +21,9 @@ from docvqa_site.evaluation.models import (
 )
 from docvqa_site.mail.models import OutgoingMail
 from docvqa_site.reviews.assignments import assign
-from docvqa_site.reviews.deadlines import default_due
+from docvqa_site.reviews.deadlines import SECOND_OPINION_TIME, default_due
+from docvqa_site.reviews.models import Recusal
+from docvqa_site.reviews.recusals import recuse
 from docvqa_site.submissions.models import ExtraSubmissions, RunState, SubmissionState
 from docvqa_site.teams.models import Membership
 from evaluator.messages.jobs import ArtifactKind, Check, CheckStatus, Outcome, Step
@@ -242,6 +244,26 @@ def test_a_proof_without_a_reviewer_is_reported(client: Client, organizer) -> No
     assert "without a reviewer" not in desk(client)
 
 
+def test_a_proof_that_one_rejects_is_named_with_its_day(client: Client, organizer) -> None:
+    submission, _ = scored_submission(), make_reviewer()
+    reject(submission, make_reviewer())
+    day = timezone.now().date() + SECOND_OPINION_TIME
+    assert f"“{submission.title}” (by {day:%b} {day.day}, {day:%Y}). The reviewers who haven" in desk(client)
+
+
+def test_a_proof_that_too_few_can_accept_is_reported(client: Client, organizer) -> None:
+    submission, reviewer = scored_submission(), make_reviewer()
+    make_reviewer()
+    recuse(submission, Recusal.Why.TIME, actor=reviewer)
+    page = desk(client)
+    assert "1 proof has too few reviewers left" in page
+    assert "without a reviewer" not in page
+    make_reviewer()
+    page = desk(client)
+    assert "reviewers left" not in page
+    assert "1 proof without a reviewer" in page
+
+
 def test_a_proof_that_needs_another_reviewer_is_reported(client: Client, organizer) -> None:
     submission = scored_submission()
     assert "another reviewer" not in desk(client)
@@ -249,15 +271,16 @@ def test_a_proof_that_needs_another_reviewer_is_reported(client: Client, organiz
     reject(submission, make_reviewer())
     # Nobody was asked by email, and nobody can be assigned.
     page = desk(client)
-    assert "1 proof has no reviewer left" in page
+    assert "1 proof has too few reviewers left" in page
     assert "1 proof needs another reviewer" not in page
     assert '<p><a href="/organize/people/">Reviewers and organizers</a></p>' not in page
     organizer.user_permissions.add(Permission.objects.get(codename="change_track"))
     assert '<p><a href="/organize/people/">Reviewers and organizers</a></p>' in desk(client)
     make_reviewer()
     page = desk(client)
-    assert "no reviewer left" not in page
+    assert "reviewers left" not in page
     assert "1 proof needs another reviewer" in page
+    assert f"<p>“{submission.title}”. The reviewers who haven" in page
     # All who can decide were asked by email.
     assert "without a reviewer" not in page
     assert 'id="another-reviewer"' in client.get("/docs/operations/").text

@@ -13,8 +13,9 @@ from docvqa_site.audit.models import AuditEntry
 from docvqa_site.reviews.assignments import assign
 from docvqa_site.reviews.deadlines import default_due
 from docvqa_site.reviews.eligibility import eligible_reviewers
-from docvqa_site.reviews.models import ProofReview
+from docvqa_site.reviews.models import ProofReview, Recusal
 from docvqa_site.reviews.queue import Part, queue_of
+from docvqa_site.reviews.recusals import recuse
 from docvqa_site.teams.models import Membership
 from evaluator.messages.jobs import ArtifactKind
 from tests.docvqa_site.factories import (
@@ -182,6 +183,19 @@ def test_who_has_a_conflict_or_has_decided_is_not_offered(submission, reviewer, 
     accept(submission, reviewer)
     with pytest.raises(ValidationError, match="already decided"):
         assign(submission, reviewer, day(), actor=organizer)
+
+
+def test_where_too_few_can_accept_the_proof_the_page_says_what_to_do(client, submission, reviewer, organizer):
+    make_reviewer()
+    client.force_login(organizer)
+    assert "but two must accept it" not in client.get(address(submission)).text
+    recuse(submission, Recusal.Why.CONFLICT, actor=reviewer)
+    page = client.get(address(submission)).text
+    assert "Only one reviewer can review this proof, but two must accept it" in page
+    assert "Ask an organizer of all tracks to invite another reviewer." in page
+    # Who has decided counts.
+    accept(submission, make_reviewer())
+    assert "must accept it" not in client.get(address(submission)).text
 
 
 @pytest.mark.parametrize("days", [0, 91])

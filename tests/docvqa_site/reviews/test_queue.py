@@ -1,9 +1,10 @@
 from django.test import RequestFactory
 from django.urls import reverse
+from django.utils import timezone
 
 from docvqa_site.accounts.adapters import AccountAdapter
 from docvqa_site.reviews.assignments import assign
-from docvqa_site.reviews.deadlines import default_due
+from docvqa_site.reviews.deadlines import SECOND_OPINION_TIME, default_due
 from docvqa_site.reviews.models import Recusal
 from docvqa_site.reviews.queue import Part, queue_of, waiting_for
 from docvqa_site.reviews.recusals import recuse
@@ -18,7 +19,7 @@ from tests.docvqa_site.factories import (
     make_user,
     scored_submission,
 )
-from tests.docvqa_site.reviews.test_decisions import accept, ask, reject_for_good, revise
+from tests.docvqa_site.reviews.test_decisions import accept, ask, reject, reject_for_good, revise
 
 QUEUE = "/reviews/"
 
@@ -78,6 +79,34 @@ def test_a_row_says_what_the_reviewer_has_done_and_what_is_due_comes_first(clien
     page = client.get(QUEUE).text
     assert "draft 1/16" in page
     assert "14 days left" in page
+
+
+def test_where_a_second_opinion_is_due_rows_and_the_desk_say_so_and_until_when(client, reviewer):
+    older, contested = scored_submission(), scored_submission()
+    page = client.get(QUEUE).text
+    assert "another reviewer is needed" not in page
+    other = make_reviewer()
+    reject(contested, other)
+    day = timezone.now().date() + SECOND_OPINION_TIME
+    by = f"(by {day:%b} {day.day}, {day:%Y})"
+    assert parts(reviewer)[Part.NEEDS_ME] == [contested, older]
+    page = client.get(QUEUE).text
+    assert page.count("another reviewer is needed</span>") == page.count(by) == 1
+    assert "proposes to reject" not in page
+    desk = reverse("reviews:desk", args=[contested.pk])
+    sentence = f"Another reviewer needs to decide by <strong>{day:%b} {day.day}, {day:%Y}</strong>"
+    assert sentence in client.get(desk).text
+    assert "Another reviewer needs to decide" not in client.get(reverse("reviews:desk", args=[older.pk])).text
+    client.force_login(other)
+    assert by in client.get(QUEUE).text
+    assert sentence in client.get(desk).text
+    # Reviewers who disagree have no day.
+    accept(contested, make_reviewer())
+    client.force_login(reviewer)
+    page = client.get(QUEUE).text
+    assert "another reviewer is needed</span>" in page
+    assert by not in page
+    assert "Another reviewer needs to decide</li>" in client.get(desk).text
 
 
 def test_a_row_does_not_reveal_that_changes_were_requested(client, reviewer):

@@ -61,6 +61,7 @@ def test_who_declines_frees_the_assignment_and_the_organizers_read_why(
     client, submission, reviewer, why, sentence, django_capture_on_commit_callbacks
 ):
     organizer = make_organizer("organize")
+    make_reviewer(), make_reviewer()
     assign(submission, reviewer, default_due(), actor=organizer)
     client.force_login(reviewer)
     assert "I can't review this proof" in client.get(address("desk", submission)).text
@@ -71,7 +72,8 @@ def test_who_declines_frees_the_assignment_and_the_organizers_read_why(
     (message,) = mail.outbox
     assert message.to == [organizer.email]
     assert sentence in message.body
-    assert "Until spring." in message.body
+    assert "Their note: Until spring." in message.body
+    assert "2 reviewers must accept it" not in message.body
     review = ProofReview.objects.get()
     assert (review.assigned_at, review.due) == (None, None)
     assert reviewer not in eligible_reviewers(submission)
@@ -134,12 +136,23 @@ def test_organizers_read_that_the_proof_needs_another_reviewer_again(
     assert "Nobody else can review this proof" in body
 
 
+def test_organizers_read_that_too_few_are_left(submission, reviewer, django_capture_on_commit_callbacks):
+    organizer = make_organizer("organize")
+    make_reviewer()
+    with django_capture_on_commit_callbacks(execute=True):
+        recuse(submission, Why.CONFLICT, actor=reviewer)
+    body = next(message.body for message in mail.outbox if message.to == [organizer.email])
+    assert "2 reviewers must accept it, but only 1 can. Give somebody else permission" in body
+    assert "Their note" not in body
+
+
 def test_who_has_decided_reads_the_effect_of_a_conflict_and_confirms_it(client, submission, reviewer):
     accept(submission, make_reviewer())
     accept(submission, reviewer)
     client.force_login(reviewer)
     page = client.get(address("desk", submission)).text
     assert "Your decision, “accepted”, will be withdrawn" in page
+    assert "If you coordinate the review" not in page
     assert "The proof will no longer count as accepted." in page
     page = client.post(address("decline", submission), {"why": Why.CONFLICT}, follow=True).text
     assert "Confirm that your decision will be withdrawn." in page

@@ -1,15 +1,19 @@
 """The rules in SQL are those in Python, for every set of up to three decisions."""
 
 from collections import Counter
-from datetime import timedelta
+from contextlib import suppress
+from datetime import date, timedelta
 from itertools import combinations_with_replacement
 
 import pytest
+from django.core.exceptions import ValidationError
 from django.utils import timezone
 
-from docvqa_site.reviews.models import Appeal, Decision, ProofReview
+from docvqa_site.accounts.models import User
+from docvqa_site.reviews.models import Appeal, Decision, ProofReview, Recusal
 from docvqa_site.reviews.queue import Part, queue_of, waiting_for
-from docvqa_site.reviews.selectors import open_appeals, tallies_of
+from docvqa_site.reviews.recusals import recuse
+from docvqa_site.reviews.selectors import disclosed_submissions, open_appeals, sees_decisions, tallies_of
 from docvqa_site.reviews.services import let_rejections_stand
 from docvqa_site.reviews.tallies import rejected, verified
 from docvqa_site.reviews.verdict import ResultStatus, Verdict, status_of, verdict_of
@@ -91,7 +95,31 @@ def test_a_proof_is_in_the_part_of_those_who_have_to_act(track):
         assert waiting_for(reviewer) == totals[Part.NEEDS_ME]
 
 
-def test_the_oldest_come_first_and_of_the_accepted_ones_the_newest(track):
+def test_the_oldest_come_first_of_the_accepted_ones_the_newest_and_before_all_what_is_due(track):
     for section in queue_of(make_reviewer()):
-        ages = [str(entry.submission.submitted_at) for entry in section.entries]
-        assert ages == sorted(ages, reverse=section.part == Part.DECIDED)
+        found = [
+            (entry.opinion_due or date.max, str(entry.submission.submitted_at)) for entry in section.entries
+        ]
+        assert found == sorted(found, reverse=section.part == Part.DECIDED)
+
+
+def test_of_one_proof_and_of_all_the_same_reviewers_read_the_decisions(track):
+    for reviewer in [make_reviewer(), *User.objects.filter(proof_reviews__isnull=False).distinct()]:
+        for submission in track.submissions.order_by("pk")[::5]:
+            recuse_if_undecided(submission, reviewer)
+        disclosed = set(disclosed_submissions(reviewer).values_list("pk", flat=True))
+        found = {one.pk for one in track.submissions.all() if sees_decisions(one, reviewer)}
+        listed = {
+            entry.submission.pk
+            for part in queue_of(reviewer)
+            for entry in part.entries
+            if entry.shows_verdict
+        }
+        assert found == listed == disclosed
+        assert disclosed
+
+
+def recuse_if_undecided(submission, reviewer):
+    """Let the reviewer coordinate the review, unless they have decided."""
+    with suppress(ValidationError):
+        recuse(submission, Recusal.Why.COORDINATION, actor=reviewer)
