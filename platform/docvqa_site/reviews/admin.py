@@ -217,6 +217,9 @@ class ProofAdmin(ReadOnlyAdmin[Proof]):
 
     @admin.display(description="assigned to")
     def assignees(self, proof: Proof) -> str:
+        """Return who is to decide; of a proof that needs no decision, nobody."""
+        if self.state_(proof) in SETTLED:
+            return "–"
         return ", ".join(str(one.reviewer) for one in proof.reviews.all() if one.assigned_at) or "nobody"
 
     @admin.display(description="decisions")

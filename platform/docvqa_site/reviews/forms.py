@@ -24,11 +24,10 @@ ANSWERS = [(answer.value, answer.value) for answer in Answer]
 
 @dataclass(frozen=True)
 class PageAnchor:
-    """A place on the page where something is missing or wrong: its id, its name, also in short, and the error there."""
+    """A place on the page where something is missing or wrong: its id, its name, and the error there."""
 
     anchor: str
     name: str
-    short: str
     error: str
 
 
@@ -150,21 +149,22 @@ class ReviewForm(forms.Form):
         self.data = {name: value for name, value in self.data.items() if name not in names}
 
     def places(self) -> list[PageAnchor]:
-        """Return where something is missing or wrong, in the order of the page."""
+        """Return where something is missing or wrong, in the order of the page; those with the same error together."""
         questions = {item.key: item.question for item in CHECKLIST}
         notes = {note_name(key): f"Note on “{question}”" for key, question in questions.items()}
         order = [name for key in questions for name in (key, note_name(key))]
         order += [name for name in self.fields if name not in order]
-        return [
+        found = [
             PageAnchor(
                 f"item-{name}" if name in questions else self[name].id_for_label,
-                questions.get(name) or f"{notes.get(name) or self[name].label}:",
-                name.replace("_", " "),
+                questions.get(name) or notes.get(name) or str(self[name].label),
                 " ".join(map(str, self[name].errors)),
             )
             for name in order
             if self[name].errors
         ]
+        errors = list(dict.fromkeys(place.error for place in found))
+        return sorted(found, key=lambda place: errors.index(place.error))
 
     def groups(
         self,

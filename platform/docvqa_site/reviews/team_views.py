@@ -130,7 +130,7 @@ def _page(
         "appeal_is_open": is_appealed,
         "has_reviewers_left": is_appealed and bool(eligible_reviewers(submission)),
         "may_appeal": may_appeal(submission, found),
-        "message_form": message_form or MessageForm(),
+        "message_form": message_form or MessageForm(initial={"item": request.GET.get("about")}),
         "appeal_form": appeal_form or AppealForm(),
         "messages_per_day": MESSAGES_PER_DAY,
     }

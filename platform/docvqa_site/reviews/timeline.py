@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 
 from docvqa_site.accounts.models import User
+from docvqa_site.reviews.checklist import Answer
 from docvqa_site.reviews.history import PastDecision, history_of
 from docvqa_site.reviews.models import Appeal, Decision, ReviewMessage
 from docvqa_site.reviews.selectors import reviewer_numbers
@@ -22,7 +23,10 @@ WORDS = {
 
 @dataclass(frozen=True)
 class Event:
-    """One thing that happened. `outcome` is the status that a decision led to, in words."""
+    """One thing that happened. `outcome` is the status that a decision led to, in words.
+
+    A message `is_message`, about the `item` of the checklist, or in general.
+    """
 
     at: datetime
     who: str
@@ -33,6 +37,13 @@ class Event:
     changes_due: date | None = None
     remarks: list[tuple[str, str, str]] = field(default_factory=list)
     outcome: str = ""
+    is_message: bool = False
+    item: str = ""
+
+    @property
+    def names_faults(self) -> bool:
+        """Whether the notes say what to fix."""
+        return any(answer == Answer.NO for _, answer, _ in self.remarks)
 
 
 @dataclass(frozen=True)
@@ -136,7 +147,15 @@ def _verdict_at(
 def _message(message: ReviewMessage, names: Mapping[int, str]) -> Event:
     who = "The team" if message.by_team else names.get(message.author_id, "Reviewer")
     about = f"wrote about “{QUESTIONS[message.item]}”" if message.item in QUESTIONS else "wrote"
-    return Event(message.created_at, who, about, message.text, by_team=message.by_team)
+    return Event(
+        message.created_at,
+        who,
+        about,
+        message.text,
+        by_team=message.by_team,
+        is_message=True,
+        item=message.item,
+    )
 
 
 def _appeals(submission: Submission) -> list[Event]:

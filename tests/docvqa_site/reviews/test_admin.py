@@ -12,6 +12,7 @@ from docvqa_site.reviews.drafts import Draft
 from docvqa_site.reviews.models import Decision, ProofReview, Recusal
 from docvqa_site.reviews.recusals import recuse
 from docvqa_site.reviews.services import save_draft
+from docvqa_site.submissions.models import Submission, SubmissionState
 from docvqa_site.teams.models import Membership
 from tests.docvqa_site.factories import (
     change_results,
@@ -43,6 +44,9 @@ def test_the_index_says_how_many_wait_and_leads_to_them(client, submission, revi
     ask(scored_submission(), make_reviewer())
     page = client.get("/admin/").text
     assert "1 privacy proof waits for reviewers" in page
+    Submission.objects.update(state=SubmissionState.WITHDRAWN)
+    assert "for reviewers</a>" not in client.get("/admin/").text
+    Submission.objects.update(state=SubmissionState.SUBMITTED)
     waiting = client.get(LIST + "?state=reviewers").text
     assert submission.title in waiting
     assert "Open the desk" in waiting
@@ -85,7 +89,9 @@ def test_a_rejected_proof_is_no_longer_due(client, submission, reviewer):
     assign(submission, reviewer, default_due(), actor=reviewer)
     for _ in range(2):
         reject(submission, make_reviewer())
-    assert f"{default_due():%b}. {default_due().day}" not in client.get(LIST).text
+    page = client.get(LIST).text
+    assert f"{default_due():%b}. {default_due().day}" not in page
+    assert '<td class="field-assignees">–</td>' in page
     page = client.get(address(submission)).text
     assert "no decision due" in page
     assert "<dd>rejected: No composition over rounds.</dd>" in page

@@ -294,19 +294,20 @@ def test_the_top_of_the_page_lists_what_is_missing_with_links(client, submission
     assert "2 entries are missing or wrong" in page
     top = page[page.index("Your decision was not saved") : page.index("“Yes” always counts")]
     assert '<a href="#item-noise">Are the noise' in top
-    assert "round?</a> An answer is required to accept the proof." in top
-    assert '<a href="#id_no_conflict">I have no conflict of interest:</a> Confirm that you have no' in top
+    assert "An answer is required to accept the proof.<ul" in top
+    assert '<a href="#id_no_conflict">I have no conflict of interest</a>' in top
     assert top.count("<a ") == 2
     assert 'id="item-noise"' in page
     assert 'aria-describedby="why-noise id_noise_error"' in page
     assert 'id="id_noise_error"' in page
     assert 'id="id_no_conflict"' in page
-    # Questions that lack the same are named in one line.
-    page = client.post(address(submission), {**ACCEPT, "noise": "", "unit": "", "empty_rounds": ""}).text
+    # Questions that lack the same are one list, by the words of their headings.
+    answers = {**ACCEPT, "noise": "", "unit": "", "empty_rounds": "", "sampling": "no"}
+    page = client.post(address(submission), answers).text
     top = " ".join(page[page.index("What to fix") : page.index("“Yes” always counts")].split())
     assert top.count("An answer is required to accept the proof.") == 1
-    assert ">unit</a>, " in top
-    assert ">empty rounds</a>" in top
+    assert '<li><a href="#item-unit">Is the privacy unit one provider, added' in top
+    assert top.index("#item-empty_rounds") < top.index("#item-sampling")
 
 
 def test_answers_that_could_not_be_recorded_are_counted_as_saved(client, submission, reviewer):

@@ -1,5 +1,6 @@
 """Messages between reviewers and the team, and the team's page."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -9,7 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from docvqa_site.audit.models import AuditEntry
-from docvqa_site.reviews.models import ReviewMessage
+from docvqa_site.reviews.models import Decision, ReviewMessage
 from docvqa_site.reviews.selectors import sees_decisions
 from docvqa_site.reviews.threads import (
     MAX_MESSAGE,
@@ -28,7 +29,7 @@ from tests.docvqa_site.factories import (
     make_user,
     scored_submission,
 )
-from tests.docvqa_site.reviews.test_decisions import accept, ask, reject
+from tests.docvqa_site.reviews.test_decisions import accept, ask, decide, reject
 
 pytestmark = pytest.mark.django_db
 
@@ -197,6 +198,30 @@ def test_the_team_reads_decisions_with_notes_and_is_led_there(client, submission
     public = client.get(submission.get_absolute_url()).text
     assert "Under review: changes to the proof requested" in public
     assert "State the sampling." not in public
+
+
+def test_the_team_replies_from_a_message_and_reads_at_once_what_to_fix(client, submission, reviewer):
+    post_message(submission, "noise", "Which deviation?", author=reviewer)
+    post_message(submission, "noise", "4 C.", author=submission.created_by)
+    due = timezone.now().date() + timedelta(days=9)
+    answers = {"noise": "no", "unit": "yes"}
+    notes = {"noise": "Half precision.", "unit": "Well said."}
+    decide(
+        submission,
+        Decision.CHANGES_REQUESTED,
+        "Fix it.",
+        answers,
+        actor=reviewer,
+        notes=notes,
+        changes_due=due,
+    )
+    client.force_login(submission.created_by)
+    page = client.get(address("team", submission)).text
+    assert page.count(">Reply<") == 1
+    assert '<a href="?about=noise#letter" data-ask="noise">Reply<' in page
+    assert 'value="noise" selected' in client.get(address("team", submission) + "?about=noise").text
+    assert "selected" not in client.get(address("team", submission) + "?about=nothing").text
+    assert re.search(r"<details open>\s*<summary>2 notes on individual questions", page)
 
 
 def test_the_public_page_hides_counts_from_reviewers_who_have_yet_to_decide(client, submission, reviewer):

@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 from docvqa_site.reviews.evidence import CHECKS_OF
 from docvqa_site.reviews.models import Decision, ProofReview
 from docvqa_site.reviews.selectors import verdict_on
+from docvqa_site.reviews.threads import post_message
 from docvqa_site.reviews.verdict import ResultStatus, verdict
 from docvqa_site.submissions.models import RunState
 from evaluator.messages.jobs import ArtifactKind
@@ -300,6 +301,7 @@ def test_a_link_to_a_fact_shows_what_was_found(desk, submission):
     page.locator("#item-sampling > summary").click()
     page.locator('#item-sampling a[href="#fact-record.providers"]').click()
     expect(page.locator("#fact-record\\.providers").get_by_text("should have 30")).to_be_in_viewport()
+    expect(page.locator("#fact-record\\.providers")).to_be_focused()
     every = page.locator(".recorded").get_by_text("should have 30")
     page.get_by_role("button", name="Open all results").click()
     assert all(one.is_visible() for one in every.all())
@@ -408,6 +410,75 @@ def test_letters_answer_only_where_an_answer_has_the_focus_and_answers_are_clear
     page.reload()
     expect(checked).to_have_count(0)
     expect(unit.get_by_label("Note")).to_have_value("Only")
+    noise.locator("summary").first.click()
+    noise.get_by_role("radio", name="yes").focus()
+    page.keyboard.press("a")
+    expect(noise.get_by_role("radio", name="n/a")).to_be_checked()
+
+
+def test_what_was_missing_is_no_error_once_it_is_there(desk):
+    page = desk()
+    page.get_by_role("radio", name="Request changes").check()
+    button(page, "Record the decision").click()
+    error = page.locator("#decision").get_by_text("Confirm that you have no conflict of interest")
+    expect(error).to_be_visible()
+    page.get_by_label("I have no conflict of interest").check()
+    expect(error).to_be_hidden()
+    expect(page.locator("#decision .errorlist")).not_to_have_count(0)
+
+
+def test_an_earlier_answer_and_its_note_are_taken_over_by_a_button(desk, submission):
+    reviewer = make_reviewer()
+    page = desk(reviewer)
+    noise, notes = page.locator("#item-noise"), page.locator("#item-noise").get_by_label("Note")
+    noise.locator("summary").first.click()
+    noise.get_by_role("radio", name="no").check()
+    notes.fill("Half precision.")
+    page.get_by_role("radio", name="Request changes").check()
+    page.get_by_label("Explanation for the team").fill("See the note.")
+    decide(page, "Request changes")
+    with transaction.atomic():
+        upload = make_upload(submission.team, PROOF.encode() + b"More.", "proof.md")
+        revise_proof(submission, upload, owner_of(submission.team), note="Nothing but the noise. " * 40)
+    page = desk(reviewer)
+    noise, notes = page.locator("#item-noise"), page.locator("#item-noise").get_by_label("Note")
+    # The proof has most of the window, though there is much above it.
+    assert page.locator("iframe").bounding_box()["height"] > 500
+    noise.locator("summary").first.click()
+    button(noise, "Answer “no” again, with this note").click()
+    expect(noise.get_by_role("radio", name="no")).to_be_checked()
+    expect(notes).to_have_value("Half precision.")
+    notes.fill("Only now.")
+    for _ in range(2):
+        button(noise, "Answer “no” again, with this note").click()
+    expect(notes).to_have_value("Only now.\n\nHalf precision.")
+    expect(page.locator("#desk-state")).to_contain_text("1 of 16 answered Saved ")
+    page.reload()
+    expect(notes).to_have_value("Only now.\n\nHalf precision.")
+
+
+def test_a_team_replies_from_a_message_and_keeps_what_it_has_begun(desk, submission):
+    post_message(submission, "sampling", "Which sampler?", author=make_reviewer())
+    page = desk(owner_of(submission.team), reverse("reviews:team", args=[submission.pk]))
+    page.get_by_role("link", name="Reply to Reviewer 1, who wrote about").click()
+    text = page.get_by_label("Message", exact=True)
+    expect(text).to_be_focused()
+    text.fill("Poisson")
+    page.reload()
+    expect(text).to_have_value("Poisson")
+    expect(page.get_by_label("About", exact=True)).to_have_value("sampling")
+
+
+def test_a_long_line_of_code_keeps_its_place(desk, submission):
+    code = f"def main():\n    {'long_name' * 30}\n".encode()
+    artifact = make_artifact(submission.runs.get(), ArtifactKind.SETTINGS, code, "settings.yaml")
+    page = desk(None, reverse("reviews:code_file", args=[submission.pk, artifact.pk]))
+    for width in (390, 1280):
+        page.set_viewport_size({"width": width, "height": 844})
+        lines = page.locator(".code-lines code")
+        assert lines.first.bounding_box()["height"] == lines.last.bounding_box()["height"]
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.get_by_role("region", name="Code").focus()
 
 
 def test_tables_of_runs_and_proofs_fit_a_common_window(desk, submission):
@@ -424,11 +495,17 @@ def test_tables_of_runs_and_proofs_fit_a_common_window(desk, submission):
     assert page.locator("main").evaluate(left) == page.locator(".site-bar").evaluate(left)
     page.get_by_text("Runs and checks").click()
     expect(page.get_by_role("cell", name="training run 2")).to_be_visible()
+    page.get_by_text("All checks of the run at").first.click()
+    checks = page.get_by_role("region", name="Checks").first
     width = "(it) => it.scrollWidth - it.clientWidth"
     region = page.get_by_role("region", name="Runs", exact=True)
-    assert region.evaluate(width) == 0
+    assert region.evaluate(width) == checks.evaluate(width) == 0
+    # A check is a card where three columns have no room, as on the page of the evidence.
+    name = checks.locator("tbody tr:nth-child(2) th")
+    assert checks.get_by_text("Found").first.is_hidden()
     page.set_viewport_size({"width": 390, "height": 844})
-    assert region.evaluate(width) == 0
+    assert region.evaluate(width) == checks.evaluate(width) == 0
+    assert name.bounding_box()["width"] > 150
     expect(region.get_by_role("link", name="Evidence at ε = 8", exact=True)).to_be_visible()
     page = desk(reviewer, reverse("admin:reviews_proof_changelist"))
     expect(page.get_by_role("columnheader", name="Track")).to_be_in_viewport(ratio=1)

@@ -137,6 +137,8 @@ def test_a_reviewer_reads_what_they_wrote_on_the_version_before(client, submissi
     page = client.get(address("desk", submission)).text
     assert "Your decision on version 1: changes requested" in page
     assert page.index("State the sampling.") < page.index("Sampling is stated.")
+    # It is folded, so that the proof has room.
+    assert '<details class="message">' in page
     client.force_login(make_reviewer())
     assert "State the sampling." not in client.get(address("desk", submission)).text
 
@@ -160,6 +162,11 @@ def test_answers_about_the_version_before_count_once_they_are_given_again(client
     assert "Your note on version 1" in page
     assert "Cite the lines." in page
     assert "Cite the lines.</textarea>" not in page
+    assert (
+        'data-answer="no" data-note="Cite the lines." hidden>Answer “no” again, with this note</button>'
+        in page
+    )
+    assert 'data-answer="yes" data-note="" hidden>Answer “yes” again</button>' in page
     assert "draft 0/16, 16 to confirm" in client.get(reverse("reviews:queue")).text
     assert "You answered 16 questions about an earlier version" in client.get(in_admin(submission)).text
     client.post(draft, {"version": "2", "noise": "yes"})

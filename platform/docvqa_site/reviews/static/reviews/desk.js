@@ -49,6 +49,32 @@ review?.addEventListener("click", (event) => {
   radios[0].dispatchEvent(new Event("input", { bubbles: true }));
 });
 
+// What was answered about an earlier version of the proof is taken over by a button.
+for (const button of document.querySelectorAll("#review .again")) button.hidden = false;
+
+review?.addEventListener("click", (event) => {
+  const button = event.target.closest(".again");
+  if (!button) return;
+  const item = button.closest(".item");
+  const note = item.querySelector("textarea");
+  if (!note.value.includes(button.dataset.note)) {
+    note.value = [note.value, button.dataset.note].filter(Boolean).join("\n\n");
+    note.dispatchEvent(new Event("input", { bubbles: true }));
+  }
+  if (button.dataset.note) note.closest("details").open = true;
+  if (button.dataset.answer) answer(item, button.dataset.answer);
+  else note.focus();
+});
+
+// What was missing and is there now is no error anymore.
+review?.addEventListener("input", ({ target }) => {
+  if (target.type === "checkbox" ? !target.checked : !target.value) return;
+  const place = target.closest(".field") ?? target.closest("fieldset");
+  place?.classList.remove("field-invalid");
+  place?.querySelector(":scope > .errorlist")?.remove();
+  target.removeAttribute("aria-invalid");
+});
+
 // The count doesn't wait for the draft to be saved.
 review?.addEventListener("input", (event) => {
   if (event.target.form !== review || !state) return;
@@ -110,6 +136,7 @@ review?.addEventListener("keydown", (event) => {
     k: () => enter(items[at - 1]),
     y: () => answer(item, "yes"),
     n: () => answer(item, "no"),
+    a: () => answer(item, "n/a"),
   };
   if (!(event.key in acts)) return;
   event.preventDefault();
@@ -137,7 +164,10 @@ function unfold() {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
   if (items.includes(target)) enter(target);
   for (let at = target; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
-  if (target?.id.startsWith("fact-")) for (const found of target.querySelectorAll(".found > td > details")) found.open = true;
+  if (target?.id.startsWith("fact-")) {
+    for (const found of target.querySelectorAll(".found > td > details")) found.open = true;
+    target.focus({ preventScroll: true });
+  }
   return target;
 }
 
@@ -168,35 +198,5 @@ for (const name of ["htmx:sendError", "htmx:responseError", "htmx:timeout"]) {
     for (const place of [state, document.getElementById("draft-state")]) {
       place.textContent = "Not saved: the site can't be reached, or you are logged out. Your text is still here.";
     }
-  });
-}
-
-// A message that isn't sent yet stays in this tab, over a decision that lacks answers and over pages that one looks up.
-const letter = document.getElementById("letter");
-
-if (letter) {
-  // `elements.item` is a method.
-  const item = letter.elements.namedItem("item");
-  const text = letter.elements.namedItem("text");
-  const place = `letter ${location.pathname}`;
-  const [about, ...lines] = (sessionStorage.getItem(place) ?? "").split("\n");
-  const kept = lines.join("\n");
-  // A browser may bring back the text by itself, without what it is about.
-  if (about && (!text.value || text.value === kept)) {
-    item.value = about;
-    text.value = kept;
-  }
-  letter.addEventListener("input", () => {
-    if (text.value) sessionStorage.setItem(place, `${item.value}\n${text.value}`);
-    else sessionStorage.removeItem(place);
-  });
-  letter.addEventListener("submit", () => sessionStorage.removeItem(place));
-  // A question is asked about from its place.
-  review?.addEventListener("click", (event) => {
-    const link = event.target.closest("[data-ask]");
-    if (!link) return;
-    event.preventDefault();
-    item.value = link.dataset.ask;
-    text.focus();
   });
 }
