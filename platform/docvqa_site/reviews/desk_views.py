@@ -354,7 +354,9 @@ def _desk(
         "proof": proof,
         "proof_url": reverse("reviews:proof", args=[submission.pk]),
         "named_code": named_code(proof.upload) if proof else None,
-        "versions": submission.artifacts.filter(superseded_at__isnull=False).order_by("-version"),
+        "versions": submission.artifacts.filter(superseded_at__isnull=False).order_by("-version")
+        if version_of(proof) > 1
+        else [],
         "own": own,
         "has_decided": has_decided,
         "verdict": found if sees else None,

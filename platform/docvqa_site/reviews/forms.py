@@ -216,10 +216,18 @@ def initial_of(draft: Draft) -> dict[str, Any]:
     }
 
 
+class LongSelect(forms.Select):
+    """A select whose options are written by one template: one for each of them takes a tenth of the desk's time."""
+
+    template_name = "reviews/long_select.html"
+
+
 class MessageForm(forms.Form):
     """A message to the other side."""
 
-    item = forms.ChoiceField(label="About", choices=[("general", GENERAL), *QUESTIONS.items()])
+    item = forms.ChoiceField(
+        label="About", choices=[("general", GENERAL), *QUESTIONS.items()], widget=LongSelect
+    )
     text = forms.CharField(
         label="Message",
         max_length=MAX_MESSAGE,

@@ -8,7 +8,7 @@ from enum import StrEnum
 from uuid import UUID
 
 from django.contrib.postgres.aggregates import ArrayAgg
-from django.db.models import Case, CharField, F, Prefetch, Q, QuerySet, Value, When
+from django.db.models import Case, CharField, F, Prefetch, Q, QuerySet, Sum, Value, When
 from django.db.models.functions import Cast
 
 from docvqa_site.accounts.models import User
@@ -122,7 +122,7 @@ def queue_of(reviewer: User) -> list[Section]:
     opinions = opinions_due()
     parts = _parts(reviewer, conflicts, opinions)
     shown = [pk for first, _ in parts.values() for pk in first]
-    listed, flagged = _listed(shown, reviewer), _flagged(shown)
+    listed = _listed(shown, reviewer)
     different = _different(listed.values())
     with_appeal = set(open_appeals().values_list("submission", flat=True))
     recused = {key: one.why for key, one in conflicts.recusals.items()}
@@ -132,7 +132,6 @@ def queue_of(reviewer: User) -> list[Section]:
             [
                 _entry(
                     listed[pk],
-                    flagged[pk],
                     different[pk],
                     has_appeal=pk in with_appeal,
                     aside=recused.get(pk, ""),
@@ -216,27 +215,17 @@ class _Listed:
     reviews: list[ProofReview]
     own: ProofReview | None
     proof: Artifact | None
+    flagged: int
 
 
 def _listed(submissions: Collection[UUID], reviewer: User) -> dict[UUID, _Listed]:
     # Of teams, tracks and reviewers there are fewer than of the rows that name them. What belongs to a submission is
     # put together here: a prefetch makes a query of its own for each of them, even though it doesn't send it.
-    rows = Submission.objects.filter(pk__in=submissions).only(
-        "title",
-        "team",
-        "track",
-        "submitted_at",
-        "practice",
-        "proof_rejected",
-        *Tally._fields,
+    found = Submission.objects.filter(pk__in=submissions).annotate(
+        flagged=Sum("runs__flagged_checks", default=0)
     )
-    reviews: dict[UUID, list[ProofReview]] = {pk: [] for pk in submissions}
-    written = ProofReview.objects.filter(submission__in=submissions).defer("checklist", "notes", "draft")
-    drafts = dict(reviewer.proof_reviews.filter(draft__isnull=False).values_list("submission", "draft"))
-    for review in written.prefetch_related("reviewer").order_by("pk"):
-        if review.reviewer_id == reviewer.pk:
-            review.draft = drafts.get(review.submission_id)
-        reviews[review.submission_id].append(review)
+    rows = found.only("title", "team", "track", "submitted_at", "practice", "proof_rejected", *Tally._fields)
+    reviews, own = _reviews_of(submissions, reviewer)
     proofs = Artifact.objects.filter(
         submission__in=submissions, kind=ArtifactKind.PRIVACY_PROOF, superseded_at__isnull=True
     )
@@ -245,20 +234,28 @@ def _listed(submissions: Collection[UUID], reviewer: User) -> dict[UUID, _Listed
         row.pk: _Listed(
             row,
             reviews[row.pk],
-            next((one for one in reviews[row.pk] if one.reviewer_id == reviewer.pk), None),
+            own.get(row.pk),
             newest.get(row.pk),
+            row.flagged,
         )
         for row in rows.prefetch_related(Prefetch("team", Team.objects.only("name")), "track")
     }
 
 
-def _flagged(submissions: Collection[UUID]) -> Counter[UUID]:
-    """Return how many checks of each submission's runs are flagged."""
-    runs = Run.objects.filter(submission__in=submissions, flagged_checks__gt=0)
-    flagged: Counter[UUID] = Counter()
-    for submission, count in runs.values_list("submission", "flagged_checks"):
-        flagged[submission] += count
-    return flagged
+def _reviews_of(
+    submissions: Collection[UUID], reviewer: User
+) -> tuple[dict[UUID, list[ProofReview]], dict[UUID, ProofReview]]:
+    """Return all reviews of the submissions, and the reviewer's own, which have their drafts."""
+    drafts = dict(reviewer.proof_reviews.filter(draft__isnull=False).values_list("submission", "draft"))
+    written = ProofReview.objects.filter(submission__in=submissions).defer("checklist", "notes", "draft")
+    reviews: dict[UUID, list[ProofReview]] = {pk: [] for pk in submissions}
+    own = {}
+    for review in written.prefetch_related("reviewer").order_by("pk"):
+        reviews[review.submission_id].append(review)
+        if review.reviewer_id == reviewer.pk:
+            review.draft = drafts.get(review.submission_id)
+            own[review.submission_id] = review
+    return reviews, own
 
 
 def _different(listed: Iterable[_Listed]) -> Counter[UUID]:
@@ -270,7 +267,6 @@ def _different(listed: Iterable[_Listed]) -> Counter[UUID]:
 
 def _entry(
     listed: _Listed,
-    flagged: int,
     different: int,
     *,
     has_appeal: bool,
@@ -287,7 +283,7 @@ def _entry(
     return QueueEntry(
         submission,
         found,
-        flagged=flagged,
+        flagged=listed.flagged,
         different=different,
         revision=listed.proof if version_of(listed.proof) > 1 else None,
         reviewers=[

@@ -19,6 +19,18 @@ NOTHING = SafeString('<span class="muted">none yet</span>')
 EMPTY = SafeString("")
 ANOTHER = SafeString(' <span class="badge">another reviewer is needed</span>')
 APPEALED = SafeString(' <span class="badge">appeal open</span>')
+# What each cell has; a second value is a note on the first one.
+CELLS = {
+    "Team": "{}",
+    "Track": "{}",
+    "Submitted": "{}{}",
+    "Reviewers": "{}",
+    "Your decision": "{}{}",
+    "Flagged checks": "{}",
+    "Verdict": "{}{}",
+}
+TDS = "".join(f'<td data-label="{label}">{values}</td>' for label, values in CELLS.items())
+ROW = f'<tr><th scope="row"><a href="{{}}">{{}}</a></th>{TDS}</tr>\n'
 
 
 def queue_rows(entries: Iterable[QueueEntry]) -> SafeString:
@@ -30,21 +42,21 @@ def queue_rows(entries: Iterable[QueueEntry]) -> SafeString:
 
 def _row(entry: QueueEntry, desk: str) -> SafeString:
     submission, appeal = entry.submission, APPEALED if entry.is_appealed else EMPTY
-    cells = [
-        _cell("Team", submission.team),
-        _cell("Track", submission.track),
-        _cell("Submitted", ago(submission.submitted_at), _revision(entry)),
-        _cell("Reviewers", ", ".join(entry.reviewers) or NOBODY),
-        _cell("Your decision", entry.own or NOTHING, _due(entry.due)),
-        _cell("Flagged checks", _flags(entry)),
-        _cell("Verdict", _reviews(entry), _opinion(entry), _note("revision due", entry.changes_due), appeal),
-    ]
-    head = markup('<th scope="row"><a href="{}">{}</a></th>', desk, submission)
-    return SafeString(f"<tr>{head}{''.join(cells)}</tr>\n")
-
-
-def _cell(label: str, value: object, *notes: SafeString) -> SafeString:
-    return markup('<td data-label="{}">{}{}</td>', label, value, SafeString("".join(notes)))
+    return markup(
+        ROW,
+        desk,
+        submission,
+        submission.team,
+        submission.track,
+        ago(submission.submitted_at),
+        _revision(entry),
+        ", ".join(entry.reviewers) or NOBODY,
+        entry.own or NOTHING,
+        _due(entry.due),
+        _flags(entry),
+        _reviews(entry),
+        SafeString(_opinion(entry) + _note("revision due", entry.changes_due) + appeal),
+    )
 
 
 def _note(words: str, day: date | None) -> SafeString:

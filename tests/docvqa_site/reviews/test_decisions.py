@@ -363,7 +363,7 @@ def test_after_a_revision_a_reviewer_finds_the_answers_and_ticks_again(client, s
     client.force_login(reviewer)
     page = client.get(reverse("reviews:desk", args=[submission.pk])).text
     assert ">note to the team</span>" not in page
-    assert page.count("Half precision.") == 2
+    assert page.count("<p>Half precision.</p>") == 2
 
 
 def test_only_the_version_that_was_read_is_decided_on(submission, reviewer):

@@ -172,8 +172,8 @@ def inline_code(text: str) -> SafeString:
     if isinstance(text, SafeString):
         return text
     parts = enumerate(str(text).split("`"))
-    return format_html_join(
-        "", "{}", ((format_html("<code>{}</code>", part) if at % 2 else _linked(part),) for at, part in parts)
+    return SafeString(
+        "".join(markup("<code>{}</code>", part) if at % 2 else _linked(part) for at, part in parts)
     )
 
 
