@@ -2,7 +2,7 @@
 
 from django.utils.safestring import SafeString
 
-from docvqa_site.boards.uncertainty import difference
+from docvqa_site.boards.uncertainty import JOINT_LEVEL, Ends, difference
 from docvqa_site.challenge.rankings import MANY_TIMES
 from docvqa_site.ui.markup import markup
 from docvqa_site.ui.rounding import INTERVAL_DECIMALS, gain_note, outward_high, outward_low
@@ -12,23 +12,41 @@ from evaluator.scoring.metrics import score_gain
 MINUS = "−"
 
 
-def score_difference(first: RunResults, second: RunResults) -> SafeString:
-    """Return by how much the first score is higher, and where the difference lies; empty unless both are known."""
+# What an interval of a difference is.
+PAIRED = "95%, paired"
+UNPAIRED = f"at least {JOINT_LEVEL:.0%}, not paired"
+
+
+def score_difference(first: RunResults, second: RunResults, paired: Ends | None = None) -> SafeString:
+    """Return by how much the first score is higher, and where the difference lies; empty unless both are known.
+
+    Args:
+        paired: The paired interval of the difference; without it, that of two scores of which nothing is known together
+            is shown.
+    """
     if first.anls is None or second.anls is None:
         return SafeString("")
-    low, high = difference((first.anls_low, first.anls_high), (second.anls_low, second.anls_high))
+    low, high = _ends(first, second, paired)
     decimals = min(first.decimals, second.decimals)
     value = score_gain(first.anls, second.anls, decimals)
     places = min(decimals, INTERVAL_DECIMALS)
     note = gain_note(first.anls, second.anls, decimals)
     return markup(
-        '{}{}<div class="muted small">{} to {}: {}</div>',
+        '{}{}<div class="muted small">{} to {}: {}</div><div class="muted small">{}</div>',
         _signed(f"{value:+}"),
         markup(' <div class="muted small">{}</div>', note) if note else "",
         _signed(f"{outward_low(low, places):+.{places}f}"),
         _signed(f"{outward_high(high, places):+.{places}f}"),
         _verdict(low, high),
+        PAIRED if paired else UNPAIRED,
     )
+
+
+def _ends(first: RunResults, second: RunResults, paired: Ends | None) -> Ends:
+    """Return the interval of the difference, rounded outward."""
+    if paired is None:
+        return difference((first.anls_low, first.anls_high), (second.anls_low, second.anls_high))
+    return outward_low(paired[0]), outward_high(paired[1])
 
 
 def _verdict(low: float, high: float) -> str:

@@ -2,6 +2,7 @@
 
 from uuid import uuid4
 
+import numpy as np
 import pytest
 from django.conf import settings
 from django.urls import reverse
@@ -10,7 +11,9 @@ from docvqa_site.audit.versions import boards_changed
 from docvqa_site.boards.comparing import bytes_in_words
 from docvqa_site.boards.uncertainty import difference
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
+from docvqa_site.evaluation.test_sets import drawn_means
 from docvqa_site.submissions.models import RunState, SubmissionState
+from evaluator.paired_draws import means_over_draws
 from tests.docvqa_site.factories import make_run, make_submission, make_track
 
 ADDRESS = "/leaderboard/privacy/compare/"
@@ -26,6 +29,35 @@ ADDRESS = "/leaderboard/privacy/compare/"
 )
 def test_the_interval_of_a_difference_assumes_nothing_of_two_scores_together(first, second, interval):
     assert difference(first, second) == interval
+
+
+def test_runs_with_the_same_draws_have_a_paired_interval_and_others_one_that_is_said_to_be_none(
+    client, track
+):
+    rng = np.random.default_rng(5)
+    hard, names = rng.uniform(0.4, 0.8, 30), [("provider", str(number)) for number in range(30)]
+    ends = {"anls_low": 0.55, "anls_high": 0.7}
+    elsewhere = [("provider", f"other {name}") for _, name in names]
+    added = {
+        title: add(track, title, 1.0, anls=anls, **ends)
+        for title, anls in (("A", 0.64), ("B", 0.6), ("Elsewhere", 0.6), ("Old", 0.6))
+    }
+    for title, gain, clusters in (("A", 0.04, names), ("B", 0, names), ("Elsewhere", 0, elsewhere)):
+        means = means_over_draws(clusters, hard + gain + rng.uniform(-0.02, 0.02, 30))
+        assert means is not None
+        drawn_means.store(added[title].runs.get(), [means])
+
+    def compared(one, other):
+        page = client.get(ADDRESS, {"method": [added[one].pk, added[other].pk]})
+        return " ".join(page.text.split())
+
+    paired = '</div><div class="muted small">95%, paired</div>'
+    assert f"+0.031 to +0.044: A is higher{paired}" in compared("A", "B")
+    assert f"−0.044 to −0.031: B is higher{paired}" in compared("B", "A")
+    for other in ("Elsewhere", "Old"):
+        text = compared("A", other)
+        assert "−0.150 to +0.150: difference may be 0" in text
+        assert "at least 90%, not paired" in text
 
 
 @pytest.mark.parametrize(
