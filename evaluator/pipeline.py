@@ -234,9 +234,9 @@ def account(inputs: StepInputs, _: OnProgress) -> StepOutput[AccountingResult]:
 def score(inputs: StepInputs, on_progress: OnProgress) -> StepOutput[ScoringResult]:
     """Answer every question of the test set, and score the answers."""
     from evaluator.docvqa.dataset import Dataset, malformed
-    from evaluator.paired_draws import drawn_means
     from evaluator.scoring.groups import group_scores
     from evaluator.scoring.metrics import GoldAnswers
+    from evaluator.scoring.paired_draws import drawn_means
     from evaluator.scoring.predictions import Scoring, answer_all
     from evaluator.scoring.split import private_questions, read_split
 

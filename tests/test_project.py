@@ -117,4 +117,4 @@ def test_the_evaluator_has_few_parts_that_import_few_others() -> None:
                 imports.add((own, node.module.split(".")[1]))
     assert {part for _, part in imports} < parts
     assert len(parts) <= 18
-    assert len({(own, part) for own, part in imports if own != part}) <= 55
+    assert len({(own, part) for own, part in imports if own != part}) <= 51

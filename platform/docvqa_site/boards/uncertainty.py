@@ -2,8 +2,8 @@
 
 Each score has a 95% interval over other draws of providers (`evaluator.scoring.groups`). Two rows count as different
 where their intervals don't overlap, which is cautious: all runs answer the same questions, so rows whose intervals
-overlap may still differ, as the paired interval of two runs may show (`evaluator.paired_draws`). Ranges of ranks don't
-use it: the intervals suffice for any two rows of a board, from nothing more than is stored with each score.
+overlap may still differ, as the paired interval of two runs may show (`evaluator.scoring.paired_draws`). Ranges of
+ranks don't use it: the intervals suffice for any two rows of a board, from nothing more than is stored with each score.
 """
 
 from bisect import bisect_left, bisect_right
@@ -23,7 +23,7 @@ def difference(first: tuple[float | None, float | None], second: tuple[float | N
     """Return an interval of the difference of two scores, from theirs: `JOINT_LEVEL` of it, and no tighter one.
 
     It is that of two scores of which nothing is known together. All runs answer the same questions, so their true
-    difference varies less, as `evaluator.paired_draws` finds of two runs whose workers drew the same providers.
+    difference varies less, as `evaluator.scoring.paired_draws` finds of two runs whose workers drew the same providers.
     """
     low, high = _ends(first)
     other_low, other_high = _ends(second)

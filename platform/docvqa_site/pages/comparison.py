@@ -45,7 +45,7 @@ class Pair:
     def paired(self) -> Ends | None:
         """The paired interval of the difference of their scores; None where their workers drew other providers."""
         # Imported here: the web process needs scipy for nothing else.
-        from evaluator.paired_draws import paired_interval
+        from evaluator.scoring.paired_draws import paired_interval
 
         first, second = (self.means.get(row.entry.run) for row in self.rows)
         return paired_interval(first, second) if first and second else None

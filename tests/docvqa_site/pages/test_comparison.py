@@ -13,7 +13,7 @@ from docvqa_site.boards.uncertainty import difference
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
 from docvqa_site.evaluation.test_sets import drawn_means
 from docvqa_site.submissions.models import RunState, SubmissionState
-from evaluator.paired_draws import means_over_draws
+from evaluator.scoring.paired_draws import means_over_draws
 from tests.docvqa_site.factories import make_run, make_submission, make_track
 
 ADDRESS = "/leaderboard/privacy/compare/"

@@ -20,7 +20,7 @@ from docvqa_site.evaluation.test_sets.drawn_means import shown_means
 from docvqa_site.evaluation.test_sets.parts import reveal
 from docvqa_site.submissions.models import Run, RunState
 from evaluator.messages.jobs import DRAWS, DrawnMeans, Outcome, Step, TestSetPart
-from evaluator.paired_draws import means_over_draws
+from evaluator.scoring.paired_draws import means_over_draws
 from tests.docvqa_site.evaluation.messages import fresh, make_report, on_both_parts, signed
 from tests.docvqa_site.factories import make_organizer, make_run, make_submission, make_track, make_user
 

@@ -9,9 +9,9 @@ from pydantic import ValidationError
 
 from evaluator.docvqa.dataset import Dataset, DatasetInfo, Page, Question, write_info, write_split
 from evaluator.messages.jobs import DRAWS, DrawnMeans
-from evaluator.paired_draws import SEED, Cluster, drawn_means, means_over_draws, paired_interval
 from evaluator.scoring.groups import interval_of_mean
 from evaluator.scoring.metrics import QuestionScores
+from evaluator.scoring.paired_draws import SEED, Cluster, drawn_means, means_over_draws, paired_interval
 
 # Of a mean that is stored in 16 bits.
 ROUNDING = 1 / 65_535
