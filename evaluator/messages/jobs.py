@@ -546,7 +546,7 @@ class DrawnMeans(Message):
     """The mean ANLS over each of `DRAWS` draws of providers, the same draws in every evaluation on a test set.
 
     The differences of two runs' means are a bootstrap of the difference of their scores; see
-    `evaluator.scoring.paired_draws`. The site keeps them to itself: they say more of single providers than a score does.
+    `evaluator.scoring.paired_draws`. The site keeps them to itself: they say more of providers than a score does.
 
     Attributes:
         part: The part of a split test set from which is drawn; empty for the whole of one that isn't split.
