@@ -161,7 +161,10 @@ class TestPages:
         assert 'href="/docs/glossary/#row-anls">ANLS</a>' in private.partition("In the glossary: ")[2]
         assert "is part of the" in private.partition('id="verify"')[2].partition("</p>")[0]
         assert "Under review: reviewers have yet to accept the privacy proof" in private
-        assert "requires no proof" in client.get(f"/leaderboard/{track.slug}/").text
+        by_bytes = client.get(f"/leaderboard/{track.slug}/").text
+        assert "requires no proof" in by_bytes
+        only_workers = "the site's workers made the count, and the messages aren't public"
+        assert [only_workers in page for page in (private, by_bytes)] == [False, True]
 
     def test_the_title_of_the_page_names_the_board(self, client, track, private_track):
         titles = {

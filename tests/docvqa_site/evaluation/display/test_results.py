@@ -1,5 +1,7 @@
 """The ε, the trust level and the checks on the page of a submission, and who sees them."""
 
+import re
+
 import pytest
 import yaml
 from django.conf import settings
@@ -384,6 +386,19 @@ class TestChecks:
         html = evidence(run)
         assert 'passed</span> <span class="badge badge-no_power">hardly any power</span>' in html
         assert "1 passed (1 with hardly any power)" in html
+
+    def test_they_begin_with_what_each_group_excludes_and_leaves_open(self, run):
+        ids = ("record.noise_size", "record.noise_shape", "record.models", "log.rounds")
+        passed = [{"id": id_, "status": "passed"} for id_ in ids]
+        weak = {"id": "record.linkage", "status": "no_power"}
+        change_results(run, checks=[*passed, weak])
+        summary = evidence(run).partition('<ul class="checks-summary">')[2].partition("</ul>")[0]
+        text = " ".join(re.sub(r"<[^>]+>", "", summary).split())
+        excluded, possible = results.SUMMARIES["Noise"]
+        assert f"Noise, 2 passed. Excluded: {excluded} Still possible: {possible}" in text
+        assert "From the noised sums to the model, 1 no power. Some didn't pass or have no power" in text
+        assert text.index("Noise") < text.index("Training record, 1 passed") < text.index("Communication log")
+        assert set(results.SUMMARIES) == set(results.SUBJECTS.values()) - {"Other checks"}
 
     def test_where_epsilon_plays_no_part_everyone_reads_everything(self):
         html = evidence(make_run(state=RunState.SCORED, checks=CHECKS_OF_A_RUN[:1]))
