@@ -179,7 +179,7 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
         boards = _boards(shown, asked, request.GET.get("page"), versions[shown.pk], today, is_kept=is_kept)
         offered, glance = sorts_of(shown), at_a_glance(shown, tracks, versions)
         own = _addresses_of(team, glance.plot) if team and glance.plot else []
-        plot = with_marks(glance.plot, own, "The larger marks show your team's methods.", OWN)
+        plot = with_marks(glance.plot, own, "your team's methods", OWN)
         context = {
             "site_url": settings.SITE_URL,
             "track": shown,

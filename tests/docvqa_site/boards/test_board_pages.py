@@ -263,7 +263,7 @@ class TestPages:
         assert page.count("data-here") == 2
         # Between the drawings and the table of their numbers, which may be unfolded.
         plot = page[page.index('<figure class="card stack plot">') :]
-        assert plot.index("The larger marks show your team's methods.") < plot.index("<summary>Data table")
+        assert plot.index("</svg>your team's methods</li>") < plot.index("<summary>Data table")
         assert shown(client, f"/leaderboard/communication/?team={team.slug}") == [8]
         assert "<strong>6</strong>" in client.get(f"/leaderboard/communication/?team={team.slug}").text
 

@@ -211,7 +211,22 @@ def test_the_page_shows_its_place_in_the_plot(run):
     # Once in each of its drawings.
     assert html.count(mark) == 2
     plot = html[html.index(mark) :]
-    assert plot.index("The larger marks show this method.") < plot.index("<summary>Data table")
+    assert plot.index("</svg>this method</li>") < plot.index("<summary>Data table")
+
+
+def test_the_mark_of_a_method_lies_below_those_at_the_same_place(run):
+    other = make_submission(track=run.submission.track, state="submitted")
+    make_run(other, state=RunState.SCORED, budget=run.budget, epsilon=3.0, anls=run.results.anls)
+    boards_changed(run.submission.track_id)
+    for submission in (run.submission, other):
+        drawings = re.findall(
+            r'<svg class="plot-(?:wide|narrow)".*?</svg>', page(submission.runs.get()), re.DOTALL
+        )
+        assert len(drawings) == 2
+        for drawing in drawings:
+            marks = re.findall(r'<circle class="plot-mark[^>]*>', drawing)
+            assert ["data-here" in mark for mark in marks] == [True, False]
+            assert len(marks) == 2
 
 
 def report_score(run, version, attempt=1):
