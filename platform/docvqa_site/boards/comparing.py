@@ -60,7 +60,9 @@ def accuracy_in_words(first: RunResults, second: RunResults) -> str:
     """Return by how much the accuracy of one of two methods is higher; empty where one is missing."""
     if first.accuracy is None or second.accuracy is None:
         return ""
-    return _higher(score_gain(first.accuracy, second.accuracy, min(first.decimals, second.decimals)))
+    decimals = min(first.decimals, second.decimals)
+    gain = _higher(score_gain(first.accuracy, second.accuracy, decimals))
+    return ", ".join(filter(None, [gain, gain_note(first.accuracy, second.accuracy, decimals)]))
 
 
 def leakage_in_words(first: Leakage | None, second: Leakage | None) -> str:

@@ -8,11 +8,12 @@ from django.urls import reverse
 from django.utils.html import escape
 
 from docvqa_site.audit.versions import boards_changed
-from docvqa_site.boards.comparing import bytes_in_words, leakage_in_words
+from docvqa_site.boards.comparing import accuracy_in_words, bytes_in_words, leakage_in_words
 from docvqa_site.boards.uncertainty import difference
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
 from docvqa_site.submissions.models import RunState, SubmissionState
 from evaluator.messages.leakage import Leakage
+from evaluator.messages.results import RunResults
 from tests.docvqa_site.factories import make_run, make_submission, make_track
 
 ADDRESS = "/leaderboard/privacy/compare/"
@@ -60,6 +61,11 @@ def test_leakage_is_compared_as_far_as_it_was_found(first, second, words):
     one, other = (Leakage(providers=120, auc=auc) for auc in (first, second))
     assert leakage_in_words(one, other) == words
     assert leakage_in_words(one, None) == ""
+
+
+def test_a_difference_that_is_not_that_of_the_shown_scores_says_so():
+    one, other = (RunResults(accuracy=accuracy, decimals=2) for accuracy in (0.3899, 0.3201))
+    assert accuracy_in_words(one, other) == "+0.07: A is higher, computed before rounding"
 
 
 @pytest.fixture
