@@ -14,7 +14,7 @@ from django.conf import settings
 
 from docvqa_site.boards import cells
 from docvqa_site.boards.column import Column, Shown
-from docvqa_site.boards.comparing import bytes_in_words, score_difference
+from docvqa_site.boards.comparing import accuracy_in_words, bytes_in_words, leakage_in_words, score_difference
 from docvqa_site.boards.ranking import Row
 from docvqa_site.boards.selection import Sort
 from docvqa_site.boards.uncertainty import Ends
@@ -166,6 +166,7 @@ LEAKAGE = Column(
     EVERYWHERE,
     is_result=True,
     cell=lambda row: cells.leakage(row.entry.results.leakage),
+    difference=lambda one, other: leakage_in_words(one.entry.results.leakage, other.entry.results.leakage),
     applies=lambda track: bool(track.leakage_set),
     css="num",
     sort=Sort.LEAKAGE,
@@ -304,6 +305,7 @@ COLUMNS: tuple[Column, ...] = (
         "Share of exact matches.",
         shown=Shown.MORE | Shown.COMPARISON | Shown.TEXT | Shown.DATA,
         cell=lambda row: score(row.entry.results.accuracy, row.entry.results.decimals),
+        difference=lambda one, other: accuracy_in_words(one.entry.results, other.entry.results),
     ),
     _score("public_accuracy", "Public accuracy", "`accuracy` on the public part."),
     _result("decimals", "Decimals", "Number of decimals that pages show for scores."),

@@ -171,8 +171,13 @@ def refund_slot(request: UserRequest, run_id: UUID) -> HttpResponseBase:
 @for_organizers("submissions.change_submission", methods=POST)
 def mark(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     """Mark the run's submission as the organizers' baseline, or take the mark away."""
-    marked = request.POST.get("is_baseline") == "yes"
-    mark_baseline(_judged_run(request.user, run_id).submission, marked, request.user)
+    submission, marked = (
+        _judged_run(request.user, run_id).submission,
+        request.POST.get("is_baseline") == "yes",
+    )
+    if marked and request.POST.get("confirmed") != "yes":
+        return _back(request, run_id, UNCONFIRMED, messages.WARNING)
+    mark_baseline(submission, marked, request.user)
     text = "It is a baseline." if marked else "The method is no longer marked as a baseline."
     return _back(request, run_id, text)
 

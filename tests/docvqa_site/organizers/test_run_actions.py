@@ -219,9 +219,15 @@ def test_what_cannot_be_undone_needs_a_confirmation(client: Client, organizer, r
     assert (run.state, run.submission.refunded_at) == (RunState.SCORED, None)
 
 
-def test_a_method_is_marked_as_baseline_and_unmarked(client: Client, organizer, run) -> None:
-    for answer, expected in (("yes", True), ("no", False)):
-        client.post(f"/organize/runs/{run.pk}/baseline/", {"is_baseline": answer})
+def test_a_method_is_marked_as_baseline_once_confirmed_and_unmarked(client: Client, organizer, run) -> None:
+    unconfirmed = {"is_baseline": "yes"}
+    page = client.post(f"/organize/runs/{run.pk}/baseline/", unconfirmed, follow=True).text
+    assert "Nothing was changed" in page
+    assert 'name="confirmed" value="yes" required> The organizers made this method' in page
+    run.submission.refresh_from_db()
+    assert not run.submission.is_baseline
+    for answer, expected in (({**unconfirmed, "confirmed": "yes"}, True), ({"is_baseline": "no"}, False)):
+        client.post(f"/organize/runs/{run.pk}/baseline/", answer)
         run.submission.refresh_from_db()
         assert run.submission.is_baseline is expected
     assert "submission: marked baseline" in client.get(f"/organize/runs/{run.pk}/").text

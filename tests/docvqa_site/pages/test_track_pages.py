@@ -301,6 +301,8 @@ class TestHome:
             page = client.get(reverse(name)).text
             assert page.count("No run with an accepted proof yet. Best so far:") == 1
             assert page.count("No run with an accepted proof yet") == 1
+            assert ">Current best</h4>" in page
+            assert "Best with an accepted proof" not in page
             assert page.index("accepted proof yet") < page.index("Private method")
 
     def test_home_and_leaderboards_say_how_many_take_part(self, client, bytes_track):

@@ -1,5 +1,7 @@
 """Small controls of many pages: links in rows, buttons that copy, and what is offered without a script."""
 
+from xml.etree import ElementTree
+
 import pytest
 from django.contrib.staticfiles import finders
 from django.test import Client
@@ -7,7 +9,8 @@ from django.urls import reverse
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from docvqa_site.challenge.rankings import FEWEST_BYTES
-from tests.docvqa_site.factories import make_track, make_user
+from docvqa_site.submissions.models import RunState, SubmissionState
+from tests.docvqa_site.factories import make_run, make_submission, make_track, make_user
 
 pytestmark = [pytest.mark.django_db, pytest.mark.xdist_group("browser")]
 
@@ -19,14 +22,15 @@ LOW = """() => [...document.querySelectorAll(".breadcrumbs a, .page-contents a, 
 
 
 def open_page(context: BrowserContext, client: Client, address: str) -> Page:
-    html = client.get(address).text
+    response = client.get(address)
 
     def answer(route: Route) -> None:
         file = finders.find(route.request.url.removeprefix(f"{SITE}/static/"))
         if file:
             route.fulfill(path=file)
         else:
-            route.fulfill(body=html, content_type="text/html; charset=utf-8")
+            policy = {"Content-Security-Policy": response["Content-Security-Policy"]}
+            route.fulfill(body=response.text, headers=policy, content_type="text/html; charset=utf-8")
 
     page = context.new_page()
     page.route("**/*", answer)
@@ -74,3 +78,28 @@ def test_boxes_keep_their_size_beside_long_texts(client: Client, browser: Browse
         assert boxes.count() > 3
         sizes = boxes.evaluate_all("boxes => boxes.map((box) => [box.offsetWidth, box.offsetHeight].join())")
         assert set(sizes) == {"18,18"}
+
+
+def test_a_plot_is_saved_as_a_file_that_looks_the_same_without_the_page(
+    client: Client, browser: Browser
+) -> None:
+    track = make_track(FEWEST_BYTES, slug="bytes", anls_threshold=0.5)
+    submission = make_submission(track=track, state=SubmissionState.SUBMITTED, title="Few & <small>")
+    make_run(submission, state=RunState.SCORED, anls=0.8, anls_low=0.7, anls_high=0.9, bytes_total=1000)
+    context = browser.new_context(accept_downloads=True)
+    page = open_page(context, client, "/leaderboard/bytes/")
+    with page.expect_download() as saving:
+        page.get_by_role("button", name="Save as SVG: ANLS vs. communication").click()
+    assert saving.value.suggested_filename == "bytes.svg"
+    saved = saving.value.path().read_bytes()
+    texts = [text.text for text in ElementTree.fromstring(saved).iter("{http://www.w3.org/2000/svg}text")]
+    assert {"ANLS vs. communication", "Few & <small>", "threshold 0.5000", "on the Pareto front"} <= set(
+        texts
+    )
+    alone = context.new_page()
+    alone.set_content(saved.decode())
+    # The color of the front, which the page's styles set.
+    lines = page.evaluate("getComputedStyle(document.querySelector('.plot-wide .plot-front')).stroke")
+    strokes = "[...document.querySelectorAll('polyline')].map((line) => getComputedStyle(line).stroke)"
+    assert lines in alone.evaluate(strokes)
+    assert alone.locator("a").count() == 0
