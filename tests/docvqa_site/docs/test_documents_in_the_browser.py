@@ -52,7 +52,7 @@ ROWS = """() => [...document.querySelectorAll(".page-contents")].map((one) => [
 
 
 def test_code_that_goes_on_beyond_the_window_has_a_shadow(shown: Callable[[str], Page]) -> None:
-    page = shown("/docs/full-size/")
+    page = shown("/docs/formats/")
     page.set_viewport_size({"width": 390, "height": 900})
     looks = page.evaluate(CODE)
     assert [True, 4] in looks
