@@ -13,7 +13,8 @@ pytestmark = [pytest.mark.django_db, pytest.mark.xdist_group("browser")]
 
 # A browser lets pages write to the clipboard only there, or with TLS.
 SITE = "http://localhost"
-LOW = """() => [...document.querySelectorAll(".breadcrumbs a, .page-contents a, .doc-contents a, thead a, summary")]
+LOW = """() => [...document.querySelectorAll(
+    ".breadcrumbs a, .page-contents a, .doc-contents a, thead a, summary, td > a:only-child, .facts > * > a")]
   .filter((link) => link.checkVisibility() && link.getBoundingClientRect().height < 24)
   .map((link) => link.textContent)"""
 
@@ -37,7 +38,7 @@ def open_page(context: BrowserContext, client: Client, address: str) -> Page:
 def test_links_in_rows_are_at_least_24_pixels_high(client: Client, browser: Browser) -> None:
     make_track(FEWEST_BYTES, slug="bytes")
     context = browser.new_context(viewport={"width": 1280, "height": 800})
-    for address in ("/leaderboard/bytes/", "/docs/faq/"):
+    for address in ("/leaderboard/bytes/", "/tracks/bytes/", "/docs/faq/", "/docs/errors/"):
         assert open_page(context, client, address).evaluate(LOW) == []
 
 
