@@ -17,6 +17,7 @@ from django.db.models.functions import Concat
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
 from docvqa_site.about.citations import PAPERS
@@ -36,6 +37,7 @@ from docvqa_site.news.models import published
 from docvqa_site.pages.fixed import FIXED_PAGES
 from docvqa_site.submissions.selectors import public_submissions
 from docvqa_site.teams.models import Team
+from docvqa_site.ui.budgets import at_budget, board_query
 
 # Of each kind, where several were found.
 SHOWN_FIRST = 5
@@ -43,6 +45,8 @@ SHOWN_FIRST = 5
 MOST_ROWS = 200
 # Of Markdown, what an excerpt is easier to read without.
 MARKS = re.compile(r"\]\([^)]*\)|[*`#\[\]]+")
+# A privacy budget, as people write it.
+BUDGET = re.compile(r"(?:ε|eps|epsilon)\s*=?\s*(\d{1,6}(?:\.\d{1,6})?)", re.IGNORECASE)
 PAGES, DOCUMENTS = "pages", "documents"
 COLUMNS = ("place", "heading", "beside", "content")
 
@@ -123,7 +127,19 @@ def _news() -> QuerySet[Any]:
 
 
 def _search_pages(text: str, joined_by: str = "AND") -> list[Found]:
-    return _pages().search(text, joined_by)
+    return [*_boards_at(text), *_pages().search(text, joined_by)]
+
+
+def _boards_at(text: str) -> Iterator[Found]:
+    """Yield the boards at the privacy budget that a text names."""
+    named = BUDGET.fullmatch(text)
+    if not named:
+        return
+    budget = float(named[1])
+    for track in Track.objects.all():
+        if budget in track.run_budgets():
+            address = f"{reverse('leaderboard:track', args=[track.slug])}{board_query(budget)}#board"
+            yield Found(address, "Leaderboard", f"{track}{at_budget(budget)}", "", SafeString(""))
 
 
 @cache
