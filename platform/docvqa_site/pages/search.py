@@ -8,12 +8,12 @@ the documents, orders the results and cuts their excerpts. See `docs/decisions/0
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
-from itertools import product
+from functools import cache, reduce
+from operator import or_
 from typing import Any
 
 from django.db.models import Case, Exists, F, OuterRef, Q, QuerySet, TextField, Value, When
-from django.db.models.functions import Concat
+from django.db.models.functions import Concat, Lower
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -59,20 +59,31 @@ class Kind:
         name: In the plural, as the heading of the results.
         page: The name of the address of each, which `place` completes.
         rows: Returns what is public of it, with `COLUMNS`: what is shown and searched.
+        with_word: Returns the condition that a part of a word is in a row.
     """
 
     name: str
     page: str
     rows: Callable[[], QuerySet[Any]]
+    with_word: Callable[[str], Q]
 
     def search(self, text: str) -> list[Found]:
         return Index(self._passages(text)).search(text)
 
     def _passages(self, text: str) -> Iterator[Passage]:
-        found = self.rows().filter(_has_words(text))
+        found = self.rows().filter(self._has_words(text))
         found = found.annotate(is_named=Q(heading__icontains=text)).order_by("-is_named", "-pk")
         for place, heading, beside, content in found.values_list(*COLUMNS)[:MOST_ROWS]:
             yield Passage(reverse(self.page, args=[place]), "", heading, beside, MARKS.sub("", content))
+
+    def _has_words(self, text: str) -> Q:
+        """Return the condition that each word of a text is in a row, whatever its ending is."""
+        condition = Q()
+        for term in terms(text):
+            # An ending that was cut off may have changed the letter before it.
+            parts = [term[:-1] if len(term) > 3 or term.endswith("i") else term, *other_spellings(term)]
+            condition &= reduce(or_, map(self.with_word, parts))
+        return condition
 
 
 @dataclass(frozen=True)
@@ -100,6 +111,22 @@ class Group:
     @property
     def is_cut(self) -> bool:
         return len(self.shown) < len(self.found)
+
+
+def _in_any_column(part: str) -> Q:
+    return reduce(or_, (Q((f"{column}__icontains", part)) for column in ("heading", "beside", "content")))
+
+
+def _in_method(part: str) -> Q:
+    """Return the same of submissions, of which there are thousands: of what is stored in lower case.
+
+    Names are looked up among teams and tracks, which are fewer.
+    """
+    lower = Lower(Value(part))
+    team, track = (model.objects.filter(name__icontains=part) for model in (Team, Track))
+    named = Q(anonymous=False) & (Q(lower_description__contains=lower) | Q(team__in=team))
+    anonymous = Q(anonymous=True, alias__icontains=part)
+    return Q(lower_title__contains=lower) | named | anonymous | Q(track__in=track)
 
 
 def _tracks() -> QuerySet[Track]:
@@ -157,10 +184,10 @@ def _publications() -> Iterator[Passage]:
 
 
 KINDS = {
-    "tracks": Kind("Tracks", "challenge:track", _tracks),
-    "methods": Kind("Methods", "submissions:detail", _methods),
-    "teams": Kind("Teams", "teams:detail", _teams),
-    "news": Kind("News", "news:item", _news),
+    "tracks": Kind("Tracks", "challenge:track", _tracks, _in_any_column),
+    "methods": Kind("Methods", "submissions:detail", _methods, _in_method),
+    "teams": Kind("Teams", "teams:detail", _teams, _in_any_column),
+    "news": Kind("News", "news:item", _news, _in_any_column),
 }
 SEARCHES: dict[str, tuple[str, Callable[[str], list[Found]]]] = {
     PAGES: ("Pages", _search_pages),
@@ -196,17 +223,3 @@ def search(request: HttpRequest) -> HttpResponse:
         "shown": [group for group in groups if only in ("", group.key) or only not in some],
     }
     return render(request, "pages/search.html", context)
-
-
-def _has_words(text: str) -> Q:
-    """Return the condition that each word of a text is in a row, whatever its ending is."""
-    condition = Q()
-    for term in terms(text):
-        # An ending that was cut off may have changed the letter before it.
-        parts = [term[:-1] if len(term) > 3 or term.endswith("i") else term]
-        parts += other_spellings(term)
-        named = Q()
-        for part, column in product(parts, ("heading", "beside", "content")):
-            named |= Q((f"{column}__icontains", part))
-        condition &= named
-    return condition

@@ -70,6 +70,17 @@ def test_a_budget_leads_to_its_boards(client: Client, text: str) -> None:
     assert f'href="/leaderboard/{track.slug}/' not in client.get("/search/", {"q": "epsilon 4"}).text
 
 
+def test_texts_of_methods_are_compared_in_lower_case_as_they_are_stored(client: Client) -> None:
+    method = make_method(description="A study of QUOKKAS.")
+    Submission.objects.filter(pk=method.pk).update(description="A study of Wombats.")
+    with CaptureQueriesContext(connection) as queries:
+        assert found(client, "wOMBAT")["methods"] == [method.title]
+    asked = [one["sql"].partition(" WHERE ")[2] for one in queries if "lower_description" in one["sql"]]
+    assert len(asked) == 1
+    assert '"description"' not in asked[0]
+    assert "methods" not in found(client, "quokkas")
+
+
 def test_only_what_is_public_is_found_and_only_as_it_is_now(client: Client) -> None:
     make_track(name="Narwhal", is_draft=True)
     NewsItem.objects.create(
