@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.xdist_group("browser")]
 # A browser lets pages write to the clipboard only there, or with TLS.
 SITE = "http://localhost"
 LOW = """() => [...document.querySelectorAll(
-    ".breadcrumbs a, .page-contents a, .doc-contents a, thead a, summary, td > a:only-child, .facts > * > a")]
+    ".breadcrumbs a, .page-contents a, .doc-contents a, thead a, summary, tbody th > a, .facts > * > a")]
   .filter((link) => link.checkVisibility() && link.getBoundingClientRect().height < 24)
   .map((link) => link.textContent)"""
 
