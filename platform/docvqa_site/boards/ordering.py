@@ -31,10 +31,10 @@ from docvqa_site.challenge.models import Phase, Track
 from docvqa_site.reviews.tallies import rejected, verified
 from docvqa_site.submissions.judged import taken_off
 from docvqa_site.submissions.keys import KeyAsText
-from docvqa_site.submissions.models import Run
+from docvqa_site.submissions.models import Artifact, Run
 from docvqa_site.submissions.selectors import public_runs
 from docvqa_site.teams.models import Team
-from evaluator.messages.jobs import TrustLevel
+from evaluator.messages.jobs import ArtifactKind, TrustLevel
 from evaluator.messages.results import MOST_DECIMALS, RunResults
 
 # Of a key as text, and what separates it from the next.
@@ -192,7 +192,7 @@ def would_rank_in_words(run: Run) -> str:
     ranks = rank_if_published(run)
     if ranks is None:
         return ""
-    return f"would be rank {ranks} of {counts(run.submission.track, run.budget)[0] + 1} today"
+    return f"would be rank {ranks} of {_ranked_beside(run).count() + 1} today"
 
 
 @dataclass(frozen=True)
@@ -220,6 +220,17 @@ def rank_if_published(run: Run) -> WouldRank | None:
     return WouldRank(min(worst, _rank_with(run, above)), worst)
 
 
+def _ranked_beside(run: Run) -> QuerySet[Run]:
+    """Return the ranked runs that a run would compete with: not those of its team with the same checkpoint."""
+    submission = run.submission
+    checkpoints = Artifact.objects.filter(kind=ArtifactKind.CHECKPOINT)
+    own = checkpoints.filter(run=run).values("upload__sha256")
+    same = checkpoints.filter(
+        upload__sha256__in=own, submission__team=submission.team_id, submission__track=submission.track_id
+    )
+    return ranked_runs(submission.track, run.budget).exclude(pk__in=list(same.values_list("run", flat=True)))
+
+
 def _rank_with(run: Run, results: RunResults) -> int:
     """Return the rank that the run would have with these results."""
     track = run.submission.track
@@ -230,7 +241,7 @@ def _rank_with(run: Run, results: RunResults) -> int:
         equal &= Q(**{name: value})
     at = run.submission.submitted_at
     earlier = Q(submission__submitted_at__lt=at) | Q(submission__submitted_at=at, pk__lt=run.pk)
-    return 1 + ranked_runs(track, run.budget).filter(better | equal & earlier).count()
+    return 1 + _ranked_beside(run).filter(better | equal & earlier).count()
 
 
 def pending_levels(track: Track, budget: float | None, phase: str = "") -> dict[UUID, TrustLevel]:

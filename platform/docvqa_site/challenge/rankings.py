@@ -410,6 +410,7 @@ BEST_ANLS_AT_BUDGET = Ranking(
         "For each run, choose its folder: each file goes to its place by its name, the training record first. The "
         "draft then shows the command that creates the annex. Run it in a terminal, in the run folder, and choose the "
         "folder again.",
+        "Add the privacy proof. `pfl describe` drafts it from the run folder, with gaps that you fill in.",
     ),
     training_note="`pfl train` gets the run token and signs the training record automatically.",
     challenged="Each new training record triggers one: the site picks the parts of the noised sums that your team must "

@@ -12,6 +12,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import strip_tags
 
 from docvqa_site.about.citations import COMPETITION_PAPER, DATA_PAPER
 from docvqa_site.audit.versions import boards_changed
@@ -388,19 +389,25 @@ class TestHome:
                 sha256="0" * 64,
                 store_key=f"dl/{slug}",
             )
-        page = unescape(client.get(f"{reverse('home')}?again").text)
+        page = unescape(strip_tags(client.get(f"{reverse('home')}?again").text))
         assert f"-c {settings.SITE_URL}/data/pins/constraints.txt" in page
         assert f'"pfl-docvqa-benchmark[kit] @ {settings.SITE_URL}/data/kit/{files["kit"]}"' in page
 
     def test_it_prints_the_commands_of_its_own_open_track_once_data_and_weights_are_offered(
         self, client, bytes_track, settings
     ):
-        trial = unescape(client.get(reverse("home")).text)
+        trial = unescape(strip_tags(client.get(reverse("home")).text))
         assert "pfl data forms data" in trial
         assert "pfl submit save" not in trial
         for kind in (DownloadKind.DATA, DownloadKind.WEIGHTS):
             make_download(kind)
-        page = unescape(client.get(f"{reverse('home')}?again").text)
+        shown = client.get(f"{reverse('home')}?again").text
+        needed, _, after = shown.partition('id="take-part"')[2].partition("<pre")
+        for address in ("account_signup", "teams:mine", "accounts:tokens"):
+            assert f'href="{reverse(address)}"' in needed
+        assert "python3 -m venv .venv" in needed
+        assert "python3 -m venv .venv" not in after
+        page = unescape(strip_tags(shown))
         assert f"export PFL_SITE={settings.SITE_URL} PFL_TOKEN=${{PFL_TOKEN:-…}}" in page
         assert "Replace “My method” with your method's title." in page
         for verb in ("data download", f"submit save/{bytes_track.slug}"):

@@ -275,6 +275,11 @@ class TestDraftPage:
         ]
         assert places == sorted(places)
         assert line.split('aria-current="step"')[1].split("</a>")[0].endswith("2. Files")
+        assert (
+            '1. Description <span aria-hidden="true">✓</span><span class="visually-hidden">(done)</span>'
+            in line
+        )
+        assert "title only; the rest is optional" in line
         line = (
             page(member, "detail", make_complete_draft(team).pk).split('id="progress"')[1].split("</ol>")[0]
         )

@@ -8,7 +8,7 @@ from django.test import Client
 from django.urls import reverse
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
-from docvqa_site.challenge.rankings import FEWEST_BYTES
+from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
 from docvqa_site.submissions.models import RunState, SubmissionState
 from tests.docvqa_site.factories import make_run, make_submission, make_track, make_user
 
@@ -16,7 +16,8 @@ pytestmark = [pytest.mark.django_db, pytest.mark.xdist_group("browser")]
 
 # A browser lets pages write to the clipboard only there, or with TLS.
 SITE = "http://localhost"
-LOW = """() => [...document.querySelectorAll(".breadcrumbs a, .page-contents a, .doc-contents a, thead a, summary")]
+LOW = """() => [...document.querySelectorAll(
+    ".breadcrumbs a, .page-contents a, .doc-contents a, thead a, summary, tbody th > a, .facts > * > a")]
   .filter((link) => link.checkVisibility() && link.getBoundingClientRect().height < 24)
   .map((link) => link.textContent)"""
 
@@ -41,7 +42,7 @@ def open_page(context: BrowserContext, client: Client, address: str) -> Page:
 def test_links_in_rows_are_at_least_24_pixels_high(client: Client, browser: Browser) -> None:
     make_track(FEWEST_BYTES, slug="bytes")
     context = browser.new_context(viewport={"width": 1280, "height": 800})
-    for address in ("/leaderboard/bytes/", "/docs/faq/"):
+    for address in ("/leaderboard/bytes/", "/tracks/bytes/", "/docs/faq/", "/docs/errors/"):
         assert open_page(context, client, address).evaluate(LOW) == []
 
 
@@ -55,6 +56,25 @@ def test_each_button_that_copies_is_named_by_its_part_and_says_what_it_did(
     button.click()
     expect(page.locator("#cite ~ .copy + [role=status]")).to_have_text("Copied")
     expect(button).to_have_text("Copied")
+
+
+@pytest.mark.parametrize(
+    "address", ["/", "/tracks/private/", "/docs/starter-kit/", "/docs/roles/participant/"]
+)
+def test_commands_break_between_options_and_are_never_scrolled(
+    client: Client, browser: Browser, address: str
+) -> None:
+    make_track(BEST_ANLS_AT_BUDGET, slug="private", budgets=[1, 8])
+    page = open_page(browser.new_context(viewport={"width": 390, "height": 844}), client, address)
+    commands = page.locator("pre:has(.unit)")
+    expect(commands).not_to_have_count(0)
+    assert not commands.evaluate_all("all => all.filter((one) => one.scrollWidth > one.clientWidth).length")
+    units = commands.locator(".unit")
+    heights = units.evaluate_all(
+        "all => all.filter((one) => one.textContent.length < 30 && one.offsetHeight > 30).map((one) => one.textContent)"
+    )
+    assert heights == []
+    assert commands.first.inner_text() == commands.first.text_content()
 
 
 def test_what_a_browser_does_not_let_the_page_copy_is_selected(client: Client, browser: Browser) -> None:
