@@ -46,8 +46,13 @@ class PublicReason(forms.Form):
     reason = forms.CharField(
         max_length=300,
         required=False,
-        help_text="Shown publicly with the change on the track page. Required if ranks change.",
+        help_text="Shown publicly with the change on the track page.",
     )
+
+    def require_if(self, condition: str) -> None:
+        """Say in the label under which condition a reason is required: what that is, a preview alone shows."""
+        self.fields["reason"].label = f"Reason (required if {condition})"
+        self.fields["reason"].widget.is_required_later = True  # type: ignore[attr-defined]
 
 
 class OfOneKind(forms.ModelForm[Track], PublicReason):
@@ -81,6 +86,10 @@ class TrackForm(OfOneKind):
         }
         field_classes = {"budgets": NumbersField}
         help_texts = HELP
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self.require_if("ranks change")
 
 
 class RulesForm(OfOneKind):
@@ -145,6 +154,7 @@ class PhaseForm(forms.ModelForm[Phase], PublicReason):
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
         keep_fields_of(self, self.instance.track)
+        self.require_if("teams get less than a day's notice of an earlier end")
 
     class Meta:
         model = Phase

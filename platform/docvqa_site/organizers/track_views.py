@@ -147,7 +147,7 @@ def _confirmed(
         messages.info(request, "Nothing would change.")
         return redirect("organizers:track", track.slug)
     shown, seen = preview(found), request.POST.get("seen", "")
-    lacks_reason = shown.moves_ranks and not form.cleaned_data["reason"]
+    lacks_reason = bool(shown.needs_reason_because) and not form.cleaned_data["reason"]
     if seen and not lacks_reason and make(form.cleaned_data["reason"], seen):
         messages.success(request, f"{track}: {done}. The change is listed on the track page.")
         return redirect("organizers:track", track.slug)
