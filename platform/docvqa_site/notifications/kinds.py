@@ -7,7 +7,10 @@ from docvqa_site.accounts.selectors import is_reviewer
 
 
 class Kind(models.TextChoices):
-    """A kind of notification. People choose for each but `SECURITY` whether it comes by mail as well."""
+    """A kind of notification. People choose for each but `SECURITY` whether it comes by mail as well.
+
+    Of all kinds, official decisions are mailed to everybody whom they are about.
+    """
 
     RESULTS = "results", "Your team's results"
     PROOFS = "proofs", "Reviews of your team's proofs"
@@ -38,6 +41,8 @@ EXPLANATIONS = {
     "account.",
 }
 ALWAYS_MAILED = frozenset({Kind.SECURITY})
+# The official decisions of the organizers, in the words of pages and mails.
+OFFICIAL = "disqualifications and changes of rules and deadlines"
 
 
 def kinds_for(user: User) -> list[Kind]:

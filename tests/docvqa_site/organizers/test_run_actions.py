@@ -2,6 +2,7 @@ import re
 import uuid
 
 import pytest
+from django.core import mail
 from django.test import Client
 from django.utils import timezone
 
@@ -9,6 +10,7 @@ from docvqa_site.audit.models import AuditEntry
 from docvqa_site.boards.boards import boards_of, stored_boards
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
 from docvqa_site.notifications.models import Notification
+from docvqa_site.notifications.preferences import choose_mails
 from docvqa_site.submissions.models import RunState, SubmissionState
 from docvqa_site.submissions.services import mark_baseline
 from docvqa_site.teams.models import PastMembership
@@ -22,6 +24,7 @@ from tests.docvqa_site.factories import (
     make_team,
     make_track,
     make_user,
+    owner_of,
     sign_in_organizer,
 )
 from tests.docvqa_site.reviews.test_decisions import accept
@@ -86,6 +89,7 @@ def test_a_disqualified_run_is_listed_without_a_rank_and_with_the_reason(
         )
         for _ in range(2)
     ]
+    choose_mails(owner_of(runs[0].submission.team), [])
     address = f"/organize/runs/{runs[0].pk}/"
     assert "It loses rank " in client.get(address).text
     assert (
@@ -115,6 +119,8 @@ def test_a_disqualified_run_is_listed_without_a_rank_and_with_the_reason(
     evidence = Client().get(f"{runs[0].submission.get_absolute_url()}runs/{runs[0].pk}/").text
     assert "The organizers' reason: It was another file." in evidence
     assert "Reason: It was another file." in Notification.objects.latest("pk").text
+    # Mailed although the team has turned such mails off.
+    assert ["has been" in sent.subject for sent in mail.outbox] == [True, False]
     assert "run: requalified by" in (page := client.get(address).text)
     assert "<dt>Rank</dt><dd>rank 1 of 2" in page
     assert ("Recomputed ε</dt>" in page) is (budget is not None)
