@@ -315,14 +315,6 @@ class ResultsForm(forms.ModelForm[FinalResults]):
         return title
 
 
-class ClosingForm(ResultsForm):
-    """The same, with a box that confirms it."""
-
-    confirmed = forms.BooleanField(
-        label="Yes, publish these results permanently, and email everyone who takes part"
-    )
-
-
 class OutageForm(forms.ModelForm[Outage]):
     """Maintenance that is planned, or an outage that the site couldn't notice: its times say which."""
 
