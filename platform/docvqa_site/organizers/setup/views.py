@@ -2,11 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
 from django.forms import ModelForm
 from django.http import Http404, HttpRequest, HttpResponseBase
@@ -22,7 +21,7 @@ from docvqa_site.accounts.models import User
 from docvqa_site.accounts.requests import UserRequest
 from docvqa_site.accounts.selectors import owns_verified_address
 from docvqa_site.audit.models import record
-from docvqa_site.challenge.models import StaffRole, Track
+from docvqa_site.challenge.models import StaffInvitation, StaffRole, Track
 from docvqa_site.challenge.selectors import organized_tracks, organizers_of_all_tracks
 from docvqa_site.challenge.views import rules_of
 from docvqa_site.downloads.models import Download
@@ -186,12 +185,17 @@ def withdraw_invitation(request: UserRequest, slug: str, invitation_id: int) -> 
 
 @require_http_methods(FORM)
 @never_cache
-@login_required
-def invitation(request: UserRequest, secret: str) -> HttpResponseBase:
-    """Show an invitation to review or organize; a POST accepts it."""
+def invitation(request: HttpRequest, secret: str) -> HttpResponseBase:
+    """Show an invitation to review or organize, and the way to log in first; a POST accepts it."""
     found = people.invitation_by_secret(secret)
     if found is None:
         return render(request, "organizers/setup/invitation_gone.html", status=404)
+    if not isinstance(request.user, User):
+        return render(request, "organizers/setup/invitation.html", {"invitation": found})
+    return _invitation(cast("UserRequest", request), found)
+
+
+def _invitation(request: UserRequest, found: StaffInvitation) -> HttpResponseBase:
     is_theirs = owns_verified_address(request.user, found.email)
     if request.method == "POST" and is_theirs and people.accept(found, request.user):
         reviews = found.role == StaffRole.REVIEWER
