@@ -15,7 +15,7 @@ from docvqa_site.evaluation.inventories import stock
 from docvqa_site.liveness.models import Outage
 from docvqa_site.organizers import phase_changes, rule_changes, track_changes
 from docvqa_site.organizers.announcements import NARROWED, Audience, audiences_for, tracks_for
-from docvqa_site.organizers.choosing import LeakageField, NumbersField, offered, reject_unmatched
+from docvqa_site.organizers.choosing import LeakageField, NumbersField, SizeField, offered, reject_unmatched
 from docvqa_site.reviews.run_appeals import MAX_ANSWER
 from docvqa_site.submissions.quota import MOST_EXTRA
 
@@ -35,6 +35,7 @@ HELP = {
     "drawn_rounds": "How many rounds the site picks at random, besides the last one, for a replay or a byte check. If "
     "a draft's rounds were already picked when you change this, its team must train a replayable run again, and upload "
     "messages again.",
+    "max_checkpoint_bytes": "Such as 2 GB or 500 MB.",
     "challenges_per_day": "How many challenges a team can get in any 24 hours: one for each new training record, and "
     "one for each new index of messages that are too large to be attached.",
 }
@@ -103,7 +104,7 @@ class RulesForm(OfOneKind):
         model = Track
         fields = tuple(name for name in rule_changes.NAMES if name not in rule_changes.LEAKAGE)
         labels = rule_changes.NAMES
-        field_classes = {"providers_per_client": NumbersField}
+        field_classes = {"providers_per_client": NumbersField, "max_checkpoint_bytes": SizeField}
         help_texts = HELP
         widgets = {
             "description": forms.Textarea(attrs={"rows": 20}),
@@ -220,6 +221,7 @@ class AnswerForm(forms.Form):
 
 class ExaminationForm(forms.Form):
     level = forms.TypedChoiceField(choices=[(level.value, level.label) for level in LEVELS], coerce=int)
+    reason = forms.CharField(max_length=300, required=False)
 
 
 class MessageForm(forms.Form):
