@@ -1,7 +1,9 @@
 import re
 import uuid
+from datetime import date
 
 import pytest
+from django.contrib.auth.models import Permission
 from django.core import mail
 from django.test import Client
 from django.utils import timezone
@@ -11,6 +13,7 @@ from docvqa_site.boards.boards import boards_of, stored_boards
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
 from docvqa_site.notifications.models import Notification
 from docvqa_site.notifications.preferences import choose_mails
+from docvqa_site.reviews.models import ProofReview
 from docvqa_site.submissions.models import RunState, SubmissionState
 from docvqa_site.submissions.services import mark_baseline
 from docvqa_site.teams.models import PastMembership
@@ -25,6 +28,7 @@ from tests.docvqa_site.factories import (
     make_track,
     make_user,
     owner_of,
+    scored_submission,
     sign_in_organizer,
 )
 from tests.docvqa_site.reviews.test_decisions import accept
@@ -69,6 +73,21 @@ def test_runs_are_listed_and_found_by_the_state_of_their_proof(client: Client, o
         page = client.get("/organize/runs/", {"proof": proof}).text
         found = [f"/organize/runs/{run.pk}/" in page for run in (waits, accepted)]
         assert found == [run == shown for run in (waits, accepted)], proof
+
+
+def test_a_run_leads_to_its_evidence_and_to_its_review_with_who_is_to_decide_by_when(
+    client: Client, organizer
+) -> None:
+    run = scored_submission().runs.get()
+    submission = run.submission
+    due, reviewer = date(2100, 1, 2), make_reviewer(name="Rita Reader")
+    ProofReview.objects.create(submission=submission, reviewer=reviewer, assigned_at=timezone.now(), due=due)
+    page = client.get(f"/organize/runs/{run.pk}/").text
+    assert "under review; assigned to Rita Reader, due Jan 2, 2100." in page
+    assert f'<a href="/reviews/{submission.pk}/assign/">Assign reviewers</a>' in page
+    assert f'<a href="/reviews/{submission.pk}/">Review</a>' not in page
+    organizer.user_permissions.add(Permission.objects.get(codename="review_proofs"))
+    assert f'<a href="/reviews/{submission.pk}/">Review</a>' in client.get(f"/organize/runs/{run.pk}/").text
 
 
 def test_without_proofs_there_is_no_filter_for_them(client: Client, organizer, run) -> None:
