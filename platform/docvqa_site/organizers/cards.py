@@ -94,13 +94,13 @@ def _people(organizer: User, counts: Mapping[str, int]) -> Iterator[Fact]:
     )
     groups = Group.objects.in_bulk([REVIEWERS, ORGANIZERS, TRACK_ORGANIZERS], field_name="name")
     # Superusers, and people with permissions of their own, are in no group.
-    for noun, name in (
-        ("reviewers", REVIEWERS),
-        ("organizers", ORGANIZERS),
-        ("track organizers", TRACK_ORGANIZERS),
+    for kind, noun, which, name in (
+        ("reviewers", "reviewer", "", REVIEWERS),
+        ("organizers", "organizer", " of all tracks", ORGANIZERS),
+        ("track organizers", "organizer", " of single tracks", TRACK_ORGANIZERS),
     ):
         of_group = f"?is_active__exact=1&groups__id__exact={groups[name].pk}"
-        yield _fact(organizer, f"{counts[noun]} in the {name} group", "accounts.user", of_group)
+        yield _fact(organizer, f"{_number(counts[kind], noun)}{which}", "accounts.user", of_group)
     may_see = organizer.has_perm("challenge.change_track")
     yield Fact(
         _number(counts["pending invitations"], "pending invitation"),

@@ -366,7 +366,11 @@ def test_a_later_decision_on_a_published_rank_asks_for_a_correction(client: Clie
 
     client.post(f"{run}disqualify/", {"reason": "Forged.", "confirmed": "on"})
     place = "Small, published as rank 1: disqualified by the organizers: Forged."
-    assert desk in client.get("/organize/").text
+    page = client.get("/organize/").text
+    assert desk in page
+    card = page[page.index(desk) :]
+    assert '<a href="/results/autumn/">Autumn: final results</a>' in card
+    assert f'<a href="{address(phase)}">Publish corrected results' in card
     assert place in client.get("/organize/").text
     assert "This run still has rank 1 in what is published as" in client.get(run).text
     assert place in Client().get(published).text
