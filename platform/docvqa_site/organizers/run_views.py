@@ -18,8 +18,7 @@ from docvqa_site.audit.models import AuditEntry
 from docvqa_site.audit.transitions import IllegalTransitionError
 from docvqa_site.boards.corrections import corrections, published_ranks
 from docvqa_site.boards.models import newest_results
-from docvqa_site.boards.ordering import rank_in_words
-from docvqa_site.boards.standings import standings_of
+from docvqa_site.boards.standings import rank_in_words, standings_of
 from docvqa_site.challenge.rankings import DISQUALIFIED, WITH_PROOFS
 from docvqa_site.challenge.selectors import organized_tracks
 from docvqa_site.evaluation import clock
@@ -267,7 +266,7 @@ def _page(
         "form": form,
         "appeal": found.appeals.last(),
         "answer_form": AnswerForm(),
-        "rank": rank_in_words(run=found),
+        "rank": rank_in_words(found),
         "published": published_ranks(found),
         "to_correct": corrections(newest_results().filter(phase=submission.phase_id)),
         "review": _review_of(found),

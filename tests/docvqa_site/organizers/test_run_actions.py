@@ -68,7 +68,7 @@ def test_runs_are_listed_and_found_by_the_state_of_their_proof(client: Client, o
     page = client.get("/organize/runs/").text
     assert "under review</div>" in page
     assert "proof accepted</div>" in page
-    assert 'data-label="Rank">1 at ε\xa0=\xa08</td>' in page
+    assert 'data-label="Rank">1 at ε\xa0=\xa08<div class="muted small">could be 1–2</div></td>' in page
     for proof, shown in (("reviewers", waits), ("verified", accepted), ("rejected", None)):
         page = client.get("/organize/runs/", {"proof": proof}).text
         found = [f"/organize/runs/{run.pk}/" in page for run in (waits, accepted)]
@@ -110,7 +110,7 @@ def test_a_disqualified_run_is_listed_without_a_rank_and_with_the_reason(
     ]
     choose_mails(owner_of(runs[0].submission.team), [])
     address = f"/organize/runs/{runs[0].pk}/"
-    assert "It loses rank " in client.get(address).text
+    assert "It loses its rank, #" in client.get(address).text
     assert (
         client.post(
             f"{address}disqualify/", {"reason": "Trained on the test set.", "confirmed": "on"}
@@ -141,7 +141,7 @@ def test_a_disqualified_run_is_listed_without_a_rank_and_with_the_reason(
     # Mailed although the team has turned such mails off.
     assert ["has been" in sent.subject for sent in mail.outbox] == [True, False]
     assert "run: requalified by" in (page := client.get(address).text)
-    assert "<dt>Rank</dt><dd>rank 1 of 2" in page
+    assert "<dt>Rank</dt><dd>#1 of 2" in page
     assert ("Recomputed ε</dt>" in page) is (budget is not None)
     assert boards_of(track)[0].rows[0].entry.run == runs[0].pk
 
