@@ -53,7 +53,7 @@ class PublicReason(forms.Form):
     def require_if(self, condition: str) -> None:
         """Say in the label under which condition a reason is required: what that is, a preview alone shows."""
         self.fields["reason"].label = f"Reason (required if {condition})"
-        self.fields["reason"].widget.is_required_later = True  # type: ignore[attr-defined]
+        self.fields["reason"].widget.is_required_later = True
 
 
 class OfOneKind(forms.ModelForm[Track], PublicReason):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, cast
 
 from django.conf import settings
@@ -257,9 +258,19 @@ def _next(request: HttpRequest, track: Track, name: str) -> HttpResponseBase:
 
 
 def _save(request: UserRequest, track: Track, form: "ModelForm[Track]") -> None:
+    """Store the form, and record the old and the new value of what changed; `track` has the old ones."""
+    before = _values(track)
     form.save()
-    if form.has_changed():
-        record(request.user, "track.changed", track, fields=sorted(form.changed_data))
+    after = _values(form.instance)
+    changes = {name: [before[name], value] for name, value in after.items() if before[name] != value}
+    if changes:
+        record(request.user, "track.changed", track, changes=changes)
+
+
+def _values(track: Track) -> dict[str, Any]:
+    """Return what the audit trail has of a draft: its own columns, and the names of its downloads."""
+    columns = {field.name: getattr(track, field.attname) for field in track._meta.concrete_fields}
+    return {**columns, "downloads": sorted(map(str, Download.objects.filter(tracks=track)))}
 
 
 def _form_step(
@@ -311,9 +322,28 @@ def _phases(request: UserRequest, track: Track) -> HttpResponseBase:
     if request.method == "POST" and formset.is_valid():
         formset.save()
         if formset.has_changed():
-            record(request.user, "track.changed", track, fields=["phases"])
+            record(request.user, "track.changed", track, changes=_phase_changes(formset))
         return _next(request, track, "phases")
     return _page(request, track, "phases.html", "phases", formset=formset, adds="another" in request.GET)
+
+
+def _phase_changes(formset: Any) -> dict[str, list[object]]:
+    """Return the old and the new value of each field that changed of a phase; of one that was removed, its name."""
+    gone = {str(form.instance): [str(form.instance), None] for form in formset.deleted_forms}
+    changed = {
+        f"phase {form.instance.name}, {name}": [
+            _plain(form.initial.get(name)) if form not in formset.extra_forms else None,
+            _plain(form.cleaned_data.get(name)),
+        ]
+        for form in formset.forms
+        if form.has_changed() and form not in formset.deleted_forms
+        for name in form.changed_data
+    }
+    return {**{f"phase {name}": pair for name, pair in gone.items()}, **changed}
+
+
+def _plain(value: object) -> object:
+    return value.isoformat() if isinstance(value, datetime) else value
 
 
 def _people(request: UserRequest, track: Track) -> HttpResponseBase:
