@@ -243,18 +243,24 @@ def judged_missing(submissions: QuerySet[Submission], tracks: Sequence[Track]) -
 
 def _first_of(*parts: QuerySet[Run]) -> list[list[Run]]:
     """Return the first `MOST_FLAGGED` of each of these queries, the newest first, with what a line says of each run."""
-    queries = [
+    firsts = [
         Run.objects.filter(pk__in=runs.order_by("-scored_at").values("pk")[:MOST_FLAGGED])
-        .select_related("submission__team", "submission__track")
-        .defer("results")
-        .annotate(part=Value(number))
         .order_by()
+        .values_list("pk", Value(number))
         for number, runs in enumerate(parts)
     ]
-    found: list[list[Run]] = [[] for _ in parts]
-    for run in queries[0].union(*queries[1:], all=True):
-        found[vars(run)["part"]].append(run)
-    return [sorted(runs, key=lambda run: run.scored_at or BEGINNING, reverse=True) for runs in found]
+    # Most of the time there are none, and to ask for their columns takes longer than to find this out.
+    found = list(firsts[0].union(*firsts[1:], all=True))
+    runs = Run.objects.select_related("submission__team", "submission__track").defer("results")
+    by_key = runs.in_bulk({key for key, _ in found}) if found else {}
+    return [
+        sorted(
+            (by_key[key] for key, number in found if number == part),
+            key=lambda run: run.scored_at or BEGINNING,
+            reverse=True,
+        )
+        for part in range(len(parts))
+    ]
 
 
 def doubtful_logs(submissions: QuerySet[Submission], tracks: Iterable[Track]) -> QuerySet[Run]:
