@@ -1,7 +1,11 @@
 """Teams as organizers see them: a list, and a page of each, with what organizers may do for a team."""
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
+from django.db.models import F, OrderBy
 from django.http import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.template.defaultfilters import pluralize
@@ -10,6 +14,7 @@ from django.utils import timezone
 from docvqa_site.accounts.models import User
 from docvqa_site.accounts.requests import UserRequest
 from docvqa_site.challenge.models import Track
+from docvqa_site.challenge.selectors import organized_tracks
 from docvqa_site.organizers import teams
 from docvqa_site.organizers.access import POST, for_organizers
 from docvqa_site.organizers.announcements import audiences_for
@@ -24,15 +29,43 @@ from docvqa_site.uploads.storage import storage_of
 PAGE_LENGTH = 50
 
 
+class Order(NamedTuple):
+    """An order of the list: what it is called, and the fields."""
+
+    label: str
+    fields: Sequence[str | OrderBy]
+
+
+ORDERS = {
+    "name": Order("name", ["name"]),
+    "last": Order("last submission", [F("last").desc(nulls_last=True)]),
+    "submissions": Order("most submissions", ["-submitted"]),
+    "members": Order("most members", ["-members"]),
+    "newest": Order("newest", ["-created_at"]),
+}
+
+
 @for_organizers("submissions.view_submission")
 def listing(request: UserRequest) -> HttpResponseBase:
-    """List the teams by name; with `text` in the address, those whose names contain it."""
-    text = request.GET.get("text", "")
-    found = teams.teams_for(request.user).filter(name__icontains=text).order_by("name")
-    page = page_of(teams.with_numbers(found, request.user), PAGE_LENGTH, request.GET.get("page"))
+    """List the teams, in the order that the address names; by track, and by text in names and members."""
+    chosen = {name: request.GET.get(name, "") for name in ("text", "track", "order")}
+    order = ORDERS.get(chosen["order"], ORDERS["name"])
+    found = teams.teams_for(request.user)
+    tracks = organized_tracks(request.user).filter(is_draft=False)
+    if chosen["text"]:
+        found = found.filter(teams.named(chosen["text"], request.user))
+    if chosen["track"]:
+        found = found.filter(teams.takes_part_in(tracks.filter(slug=chosen["track"])))
+    numbered = teams.with_numbers(found, request.user).order_by(*order.fields, "name")
     query = request.GET.copy()
     query.pop("page", None)
-    context = {"page": page, "text": text, "query": query.urlencode() + "&" if query else ""}
+    context = {
+        "page": page_of(numbered, PAGE_LENGTH, request.GET.get("page")),
+        "chosen": chosen,
+        "tracks": tracks,
+        "orders": [(name, one.label) for name, one in ORDERS.items()],
+        "query": query.urlencode() + "&" if query else "",
+    }
     return render(request, "organizers/teams.html", context)
 
 

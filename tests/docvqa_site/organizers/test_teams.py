@@ -1,5 +1,7 @@
 """The pages of teams on the organizers' desk."""
 
+import re
+
 import pytest
 from django.core import mail
 from django.test import Client
@@ -122,6 +124,26 @@ def test_the_list_finds_teams_by_name(client: Client, organizer: User, submissio
     assert "Gradient Gang" in page
     assert str(submission.team) not in page
     assert f'href="{address(submission)}"' in client.get("/organize/teams/").text
+
+
+def test_the_list_finds_teams_by_member_and_track_and_is_sorted(
+    client: Client, submission: Submission
+) -> None:
+    sign_in_organizer(client, "organize", "view_submission")
+    other = make_team(make_user("grace@example.org", name="Grace Hopper"), name="A first team")
+
+    def found(**chosen: str) -> list[str]:
+        return re.findall(
+            r'<th scope="row"><a [^>]+>([^<]+)</a>', client.get("/organize/teams/", chosen).text
+        )
+
+    assert found(text="hopper") == [str(other)]
+    assert found(text="grace@") == []
+    assert found(track=submission.track.slug) == [str(submission.team)]
+    assert found(order="name") == [str(other), str(submission.team)]
+    assert found(order="last") == [str(submission.team), str(other)]
+    sign_in_organizer(client, "organize", "view_submission", "view_user")
+    assert found(text="grace@") == [str(other)]
 
 
 def test_submissions_and_the_audit_trail_lead_to_the_page(
