@@ -282,6 +282,19 @@ class ExtraSubmissionsForm(forms.Form):
         track.queryset = tracks
 
 
+class AdmissionForm(forms.Form):
+    """That a team is excluded from a track, or admitted again, and why."""
+
+    track = forms.ModelChoiceField(Track.objects.none(), empty_label=None)
+    reason = forms.CharField(max_length=300, help_text="Sent to the team, and kept in the audit trail.")
+
+    def __init__(self, data: Any, tracks: QuerySet[Track]) -> None:
+        super().__init__(data, prefix="admission")
+        track = self.fields["track"]
+        assert isinstance(track, forms.ModelChoiceField)  # noqa: S101
+        track.queryset = tracks
+
+
 class ResultsForm(forms.ModelForm[FinalResults]):
     """What the final results of a phase are published as."""
 

@@ -176,7 +176,7 @@ def _of_registration(track: Track, new: str) -> Iterable[str]:
     """Yield whom the admission of teams keeps from submitting, or no longer does."""
     waiting = track.registrations.filter(state=RegistrationState.WAITING).count()
     if new == Registration.NONE:
-        yield "Every team can submit, whether it has registered or not."
+        yield "Every team can submit, whether it has registered or not, unless it was declined."
         return
     drafts = Submission.objects.filter(track=track, state=SubmissionState.DRAFT)
     admitted = track.registrations.filter(state=RegistrationState.ADMITTED)

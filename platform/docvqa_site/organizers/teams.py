@@ -76,14 +76,18 @@ def with_numbers(teams: QuerySet[Team], organizer: User) -> QuerySet[Team]:
 
 def judged_tracks(team: Team, organizer: User) -> QuerySet[Track]:
     """Return the tracks in which the team has done something, but those that the organizer doesn't judge."""
-    judged = organized_tracks(organizer).filter(is_draft=False).exclude(pk__in=closed_tracks(organizer))
     tracks = {
         *team.registrations.values_list("track", flat=True),
         *team.run_tokens.order_by().values_list("track", flat=True).distinct(),
         *team.submissions.order_by().values_list("track", flat=True).distinct(),
         *team.index_challenges.order_by().values_list("track", flat=True).distinct(),
     }
-    return judged.filter(pk__in=tracks)
+    return excludable(organizer).filter(pk__in=tracks)
+
+
+def excludable(organizer: User) -> QuerySet[Track]:
+    """Return the public tracks from which the organizer may exclude teams: those that they don't compete in."""
+    return organized_tracks(organizer).filter(is_draft=False).exclude(pk__in=closed_tracks(organizer))
 
 
 def tracks_of(team: Team, organizer: User, now: datetime) -> list[TeamInTrack]:

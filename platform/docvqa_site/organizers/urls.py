@@ -79,6 +79,7 @@ urlpatterns = [
     path("teams/<int:team_id>/", team_views.team, name="team"),
     path("teams/<int:team_id>/message/", views.message, name="write_to_team"),
     path("teams/<int:team_id>/submissions/", team_views.grant, name="grant_submissions"),
+    path("teams/<int:team_id>/admission/", team_views.admission, name="team_admission"),
     path("exports/", export_views.exports, name="exports"),
     path("exports/<slug:name>.<slug:kind>", export_views.export, name="export"),
     path("announcement/", views.announcement, name="announcement"),

@@ -12,6 +12,7 @@ from docvqa_site.accounts.models import User
 from docvqa_site.accounts.services import make_track_organizer
 from docvqa_site.audit.models import AuditEntry, record
 from docvqa_site.challenge.models import RegistrationState, TeamRegistration
+from docvqa_site.challenge.registering import registration_problems
 from docvqa_site.reviews.threads import post_message
 from docvqa_site.submissions.models import IndexChallenge, Submission, SubmissionState
 from docvqa_site.submissions.selectors import quota_of
@@ -215,6 +216,38 @@ def test_nobody_gives_submissions_without_the_right_to_their_own_team_or_where_t
     assert client.post(f"{page}submissions/", form).status_code == 403
     assert client.get(f"{page}submissions/").status_code == 405
     assert not submission.team.extra_submissions.exists()
+
+
+def test_a_team_is_excluded_from_a_track_for_a_reason_and_admitted_again(
+    client: Client, submission: Submission
+) -> None:
+    organizer = sign_in_organizer(client, "organize", "view_submission", "change_track")
+    team, track = submission.team, make_track(name="Another")
+    page, form = f"{address(submission)}admission/", {"admission-track": track.pk, "admission-reason": ""}
+    client.post(page, form)
+    assert not registration_problems(team, track)
+    shown = client.post(
+        page, {**form, "admission-reason": "A second team of the same lab."}, follow=True
+    ).text
+    assert "Excluded from Another: A second team of the same lab." in shown
+    (problem,) = registration_problems(team, track)
+    assert problem.found == "declined"
+    assert not registration_problems(make_team(), track)
+    assert "your team can't submit to it" in mail.outbox[-1].body
+    assert "A second team of the same lab." in mail.outbox[-1].body
+    member = Client()
+    member.force_login(owner_of(team))
+    assert "A second team of the same lab." in member.get(f"/tracks/{track.slug}/register/").text
+    client.post(page, {**form, "admission-reason": "They merged.", "admit": "1"})
+    assert not registration_problems(team, track)
+    entries = AuditEntry.objects.filter(object_type="challenge.teamregistration", actor=organizer)
+    assert [one.details["reason"] for one in entries.order_by("pk")] == [
+        "A second team of the same lab.",
+        "They merged.",
+    ]
+    make_submission(make_team(organizer), track, state=SubmissionState.SUBMITTED)
+    client.post(page, {**form, "admission-reason": "A rival."})
+    assert not registration_problems(team, track)
 
 
 def test_superusers_are_led_to_the_accounts_that_they_can_block(
