@@ -85,7 +85,8 @@ def _drafts() -> QuerySet[Submission]:
 
 def _by_age(rows: QuerySet[Any], is_new: Q, new: str, earlier: str) -> "QuerySet[Any, Any]":
     kind = Case(When(is_new, then=Value(new)), default=Value(earlier))
-    return rows.order_by().values(part=kind).annotate(count=Count("pk"))
+    found: QuerySet[Any, Any] = rows.order_by().values(part=kind).annotate(count=Count("pk"))
+    return found
 
 
 def cards_for(organizer: User, counts: Mapping[str, int]) -> list[Card]:

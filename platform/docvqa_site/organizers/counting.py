@@ -8,8 +8,9 @@ from django.db.models import Count, QuerySet, Value
 
 def counted(parts: Mapping[str, QuerySet[Any]], *kinds: "QuerySet[Any, Any]") -> dict[str, int]:
     """Return how many rows each of the parts has, by its name, and what queries of `part` and `count` yield."""
-    queries = [
+    of_parts = [
         rows.order_by().values(part=Value(name)).annotate(count=Count("pk")) for name, rows in parts.items()
     ]
-    first, *others = [*kinds, *queries]
-    return dict.fromkeys(parts, 0) | {row["part"]: row["count"] for row in first.union(*others, all=True)}
+    queries: list[Any] = [*kinds, *of_parts]
+    found = queries[0].union(*queries[1:], all=True)
+    return dict.fromkeys(parts, 0) | {row["part"]: row["count"] for row in found}

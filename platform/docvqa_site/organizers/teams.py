@@ -61,7 +61,7 @@ def named(text: str, organizer: User) -> Q:
     member = Q(user__name__icontains=text)
     if organizer.has_perm("accounts.view_user"):
         member |= Q(user__email__icontains=text)
-    return Q(name__icontains=text) | Exists(Membership.objects.filter(member, team=OuterRef("pk")))
+    return Q(name__icontains=text) | Q(Exists(Membership.objects.filter(member, team=OuterRef("pk"))))
 
 
 def with_numbers(teams: QuerySet[Team], organizer: User) -> QuerySet[Team]:

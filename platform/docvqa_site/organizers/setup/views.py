@@ -329,7 +329,9 @@ def _phases(request: UserRequest, track: Track) -> HttpResponseBase:
 
 def _phase_changes(formset: Any) -> dict[str, list[object]]:
     """Return the old and the new value of each field that changed of a phase; of one that was removed, its name."""
-    gone = {str(form.instance): [str(form.instance), None] for form in formset.deleted_forms}
+    gone: dict[str, list[object]] = {
+        f"phase {form.instance}": [str(form.instance), None] for form in formset.deleted_forms
+    }
     changed = {
         f"phase {form.instance.name}, {name}": [
             _plain(form.initial.get(name)) if form not in formset.extra_forms else None,
@@ -339,7 +341,7 @@ def _phase_changes(formset: Any) -> dict[str, list[object]]:
         if form.has_changed() and form not in formset.deleted_forms
         for name in form.changed_data
     }
-    return {**{f"phase {name}": pair for name, pair in gone.items()}, **changed}
+    return {**gone, **changed}
 
 
 def _plain(value: object) -> object:
