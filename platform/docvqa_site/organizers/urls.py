@@ -50,6 +50,7 @@ urlpatterns = [
     path("invitations/<str:secret>/", setup.invitation, name="invitation"),
     path("tracks/<slug:slug>/", track_views.track, name="track"),
     path("tracks/<slug:slug>/rules/", track_views.rules, name="rules"),
+    path("tracks/<slug:slug>/history/", track_views.history, name="track_history"),
     path("tracks/<slug:slug>/phases/add/", track_views.add_phase, name="add_phase"),
     path("tracks/<slug:slug>/phases/<int:phase_id>/", track_views.phase, name="phase"),
     path("tracks/<slug:slug>/phases/<int:phase_id>/remove/", track_views.remove_phase, name="remove_phase"),

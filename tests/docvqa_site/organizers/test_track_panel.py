@@ -7,7 +7,8 @@ from django.test import Client
 from django.utils import timezone
 
 from docvqa_site.accounts.models import User
-from docvqa_site.audit.models import AuditEntry
+from docvqa_site.accounts.services import make_track_organizer
+from docvqa_site.audit.models import AuditEntry, record
 from docvqa_site.boards.ordering import ranks_of
 from docvqa_site.challenge.models import RuleChange, Track
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
@@ -143,6 +144,22 @@ def test_a_confirmed_change_is_made_noted_publicly_and_audited(client: Client, o
     assert "ANLS threshold: 0.5000 → 0.8000. As announced." in page
     entry = AuditEntry.objects.get(action="track.changed")
     assert (entry.actor, entry.details["changes"]) == (organizer, {"anls_threshold": [0.5, 0.8]})
+
+
+def test_organizers_of_single_tracks_read_the_history_of_theirs(client: Client, organizer, track) -> None:
+    confirmed(client, f"/organize/tracks/{track.slug}/", fields(anls_threshold=0.8, reason="As announced."))
+    other = make_track(name="Other")
+    record(organizer, "track.changed", other, reason="Not theirs.")
+    own = make_user(is_staff=True)
+    make_track_organizer(own)
+    track.organizers.add(own)
+    client.force_login(own)
+    page = client.get(f"/organize/tracks/{track.slug}/history/").text
+    assert "track: changed by" in page
+    assert "As announced." in page
+    assert "anls_threshold: 0.5 → 0.8" in page
+    assert "Not theirs." not in page
+    assert client.get(f"/organize/tracks/{other.slug}/history/").status_code == 404
 
 
 def test_a_change_whose_effect_is_another_by_now_is_shown_again(client: Client, organizer, track) -> None:
