@@ -155,7 +155,10 @@ def undecided_kinds(submissions: QuerySet[Submission], reviewer: User, due: date
     decided = ProofReview.objects.filter(reviewer=reviewer).exclude(**PENDING)
     seen = Q(pk__in=decided.values("submission")) | Q(pk__in=reviewer.recusals.values("submission"))
     kinds = {
-        ProofMark.WAITING: Q(waits_for_reviewers(), state=SubmissionState.SUBMITTED),
+        # Of undecided ones alone: a rejected one is among them only with an open appeal; see `waits_for_reviewers`.
+        ProofMark.WAITING: Q(
+            Q(change_requests=0) | Q(rejections__gt=0) | tallies.rejected(), state=SubmissionState.SUBMITTED
+        ),
         ProofMark.OVERDUE: Q(published_at__lt=due),
         # Of contested ones, all reviewers were asked by email.
         ProofMark.UNASSIGNED: Q(rejections=0) & ~Q(pk__in=asked.values("submission")),
@@ -182,7 +185,7 @@ def undecided(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
     """Return those with a scored run whose proof is neither accepted nor rejected for good: somebody has to act."""
     scored = Run.objects.filter(submission=OuterRef("pk"), scored_at__isnull=False)
     is_verified = tallies.verified(F("track__required_reviews"))
-    is_open = Q(~tallies.rejected(), ~is_verified) | waits_for_reviewers()
+    is_open = Q(~tallies.rejected(), ~is_verified) | appealed()
     with_proofs = submissions.filter(track__ranking__in=WITH_PROOFS, published_at__isnull=False)
     return with_proofs.filter(Exists(scored), is_open).order_by("submitted_at", "pk")
 
