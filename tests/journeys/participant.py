@@ -147,7 +147,7 @@ def follow_submissions(terminal: Terminal, title: str) -> None:
     line = next(line for line in listed.splitlines() if title in line)
     first_digits = line.split()[0]
     for command in (f"pfl submissions {first_digits}", f"pfl submissions {first_digits} --watch"):
-        assert re.search(r"rank \d+ of \d+ · http", terminal.run(command)), command
+        assert re.search(r"#\d+ of \d+.* · http", terminal.run(command)), command
     printed = terminal.output(f"pfl submissions {first_digits} --json")
     assert json.loads(printed)["title"] == title
     everything = json.loads(terminal.output("pfl submissions --json"))

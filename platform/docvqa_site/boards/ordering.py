@@ -1,6 +1,7 @@
 """The places of runs on their boards: ranks, parts, counts and selections."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
@@ -27,6 +28,7 @@ from docvqa_site.boards.queries import (
     with_results,
 )
 from docvqa_site.boards.selection import EVERYTHING, Selection, Sort
+from docvqa_site.boards.uncertainty import RankRange, RankRanges
 from docvqa_site.challenge.models import Phase, Track
 from docvqa_site.reviews.tallies import rejected, verified
 from docvqa_site.submissions.judged import taken_off
@@ -175,18 +177,6 @@ def ranks_of(track: Track, budget: float | None, runs: Collection[UUID]) -> dict
     return dict(found.values_list("pk", "rank"))
 
 
-def rank_in_words(*, run: Run, **_: object) -> str:
-    """Return the rank that a run has or would have among all, such as "rank 2 of 3"; empty where it has none."""
-    track = run.submission.track
-    # The test of a draft with budgets has none, and is on no board.
-    if run.budget not in track.run_budgets():
-        return ""
-    if run.submission.is_unpublished:
-        return would_rank_in_words(run)
-    rank = ranks_of(track, run.budget, [run.pk]).get(run.pk)
-    return f"rank {rank} of {counts(track, run.budget)[0]}" if rank else ""
-
-
 def would_rank_in_words(run: Run) -> str:
     """Return the rank that a run would have if it were ranked today; empty where it would have none."""
     ranks = rank_if_published(run)
@@ -308,6 +298,23 @@ def overlapping_scores(
         for budget, *interval in rows.values_list("budget", "anls_low", "anls_high"):
             found[budget].append((interval[0], interval[1]))
     return {budget: (above.get(budget, 0), found[budget]) for budget in spans}
+
+
+def possible_ranks(track: Track, runs: Iterable[Run]) -> dict[UUID, RankRange]:
+    """Return which ranks these runs, all of which have one, could have by their scores' uncertainty, if scores rank."""
+    intervals: dict[float | None, dict[UUID, tuple[float | None, float | None]]] = defaultdict(dict)
+    for run in runs if track.kind.first == "anls" else ():
+        intervals[run.budget][run.pk] = run.results.anls_low, run.results.anls_high
+    spans = {
+        budget: (
+            min(low or 0.0 for low, _ in own.values()),
+            max(1.0 if high is None else high for _, high in own.values()),
+        )
+        for budget, own in intervals.items()
+    }
+    scores = overlapping_scores(track, spans) if spans else {}
+    ranges = {budget: RankRanges(overlapping, above) for budget, (above, overlapping) in scores.items()}
+    return {run: ranges[budget].of(*own[run]) for budget, own in intervals.items() for run in own}
 
 
 def newest_places(track: Track, length: int) -> list[tuple[datetime, Place]]:

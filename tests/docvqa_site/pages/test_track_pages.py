@@ -15,8 +15,10 @@ from django.utils import timezone
 from django.utils.html import strip_tags
 
 from docvqa_site.about.citations import COMPETITION_PAPER, DATA_PAPER
+from docvqa_site.api.ranks import Ranks
 from docvqa_site.audit.versions import boards_changed
 from docvqa_site.boards.boards import boards_of
+from docvqa_site.boards.standings import rank_at_the_time
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
 from docvqa_site.downloads.models import Download, DownloadKind
 from docvqa_site.reviews.models import Decision, ProofReview
@@ -173,6 +175,18 @@ class TestTrackPage:
         method = client.get(methods["Leader"].get_absolute_url()).text
         assert "<strong>#1</strong> (could be 1–2) at" in method
         assert "rank 1 (could be 1–2) ·" in method
+        # So do the team's own pages, its notifications, and the answers for `pfl`.
+        client.force_login(methods["Leader"].created_by)
+        own = "<strong>#1</strong> (could be 1–2)"
+        assert client.get(reverse("submissions:list")).text.count(own) == 1
+        assert client.get(reverse("home")).text.count(own) == 1
+        first, second = methods["Leader"].runs.order_by("budget")
+        assert [rank_at_the_time(run=run) for run in (first, second)] == [
+            "#1 of 2 (could be 1–2) at the time",
+            "#1 of 2 at the time",
+        ]
+        ranks = Ranks.of_runs([first, second])
+        assert [ranks.possible_ranks(run) for run in (first, second)] == ["1–2", ""]
 
     def test_the_rules_of_the_run_say_which_epsilon_decides(self, client, private_track):
         epsilons = make_epsilons(0.5, rdp=0.9, accountant=Accountant.RDP)

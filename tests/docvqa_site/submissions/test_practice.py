@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from docvqa_site.api.ranks import Ranks
-from docvqa_site.boards.ordering import rank_in_words
+from docvqa_site.boards.standings import rank_in_words
 from docvqa_site.challenge.rankings import BEST_ANLS
 from docvqa_site.evaluation.intake.receiving import receive_report
 from docvqa_site.evaluation.queue import dispatch
@@ -77,7 +77,7 @@ class TestWhoSeesIt:
         # 0.78 stands for 0.7899 as well.
         assert "would be #2–3<" in page(client, submission)
         (run,) = submission.runs.all()
-        assert rank_in_words(run=run) == "would be rank 2–3 of 4 today"
+        assert rank_in_words(run) == "would be rank 2–3 of 4 today"
         assert Ranks.of_runs([run]).explained(run) == "practice; would be rank 2–3 of 4 today"
 
     def test_it_does_not_compete_with_its_own_checkpoint_that_was_submitted_for_a_rank(self, client):
@@ -98,7 +98,7 @@ class TestWhoSeesIt:
         (run,) = submission.runs.all()
         missed = "practice; ANLS 0.70 is below the threshold of 0.7500"
         assert Ranks.of_runs([run]).explained(run) == missed
-        assert not rank_in_words(run=run)
+        assert not rank_in_words(run)
 
     def test_nobody_can_publish_it(self):
         submission = practiced()

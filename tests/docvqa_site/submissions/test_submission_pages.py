@@ -55,7 +55,7 @@ class TestList:
         make_run(submission, budget=4.0, state=RunState.SCORED, anls=0.75, epsilon=3.9)
         html = page(member, "list")
         assert "ANLS 0.7500" in html
-        assert "rank 1" in html
+        assert "<strong>#1</strong>" in html
         assert "proof accepted by 0 of 2 reviewers" in html
 
     def test_it_is_paged(self, member, team):
