@@ -26,6 +26,7 @@ from evaluator.messages.jobs import (
     AccountingResult,
     ArtifactKind,
     CommunicationResult,
+    DrawnMeans,
     ScoringDetail,
     ScoringResult,
     SplitIdentity,
@@ -104,11 +105,15 @@ def untrained_files(folder: Path, reference: Path) -> dict[ArtifactKind, Path]:
 
 @dataclass(frozen=True)
 class StepOutput(Generic[Result]):
-    """The result of a step, which everyone concerned may see; `detail` and `sample`, which only the organizers may."""
+    """The result of a step, which everyone concerned may see; `detail` and `sample`, which only the organizers may.
+
+    `drawn_means` are for the site alone.
+    """
 
     result: Result
     detail: StepDetail | None = None
     sample: WeightSample | None = None
+    drawn_means: Sequence[DrawnMeans] = ()
 
 
 def run_step(step: Step, inputs: StepInputs, on_progress: OnProgress) -> StepOutput[StepResult]:
@@ -231,6 +236,7 @@ def score(inputs: StepInputs, on_progress: OnProgress) -> StepOutput[ScoringResu
     from evaluator.docvqa.dataset import Dataset, malformed
     from evaluator.scoring.groups import group_scores
     from evaluator.scoring.metrics import GoldAnswers
+    from evaluator.scoring.paired_draws import drawn_means
     from evaluator.scoring.predictions import Scoring, answer_all
     from evaluator.scoring.split import private_questions, read_split
 
@@ -269,7 +275,7 @@ def score(inputs: StepInputs, on_progress: OnProgress) -> StepOutput[ScoringResu
         split=split and SplitIdentity(sha256=split.sha256, private_fraction=split.private_fraction),
         checkpoint_sha256=answered.checkpoint_sha256,
     )
-    return StepOutput(result, detail)
+    return StepOutput(result, detail, drawn_means=drawn_means(dataset, scores, private))
 
 
 def measure_leakage(inputs: StepInputs, on_progress: OnProgress) -> StepOutput[LeakageResult]:

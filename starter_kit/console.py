@@ -19,6 +19,7 @@ from rich.progress import (
 from evaluator.errors import ErrorCode, Problem, ProblemError
 from evaluator.messages.progress import OnProgress
 from starter_kit.disk import full_disk, is_full
+from starter_kit.documents import with_addresses
 
 EXIT_REJECTED = 2  # exit status: the input was rejected
 SHOWN_PROBLEMS = 10
@@ -33,14 +34,17 @@ error_console = Console(stderr=True)
 
 
 def print_lines(*lines: object) -> None:
-    """Print results to standard output as they are: nothing is cut, colored or interpreted as markup."""
+    """Print results to standard output as they are: nothing is cut, colored or interpreted as markup.
+
+    The address of a document takes the place of its name.
+    """
     for line in lines:
-        console.print(str(line), markup=False, highlight=False, soft_wrap=True)
+        console.print(with_addresses(str(line)), markup=False, highlight=False, soft_wrap=True)
 
 
 def log(line: object) -> None:
     """Print a message that is not a result to standard error, as it is."""
-    error_console.print(str(line), markup=False, highlight=False, soft_wrap=True)
+    error_console.print(with_addresses(str(line)), markup=False, highlight=False, soft_wrap=True)
 
 
 def print_problems(problems: Sequence[Problem]) -> None:

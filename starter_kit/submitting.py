@@ -438,7 +438,8 @@ def status_line(run: RunStatus) -> str:
 def rank_text(run: RunStatus | ListedRun) -> str:
     """Return the rank of a run, and what makes it provisional."""
     under_review = f", {run.status.label}" if run.status is ResultStatus.PROVISIONAL else ""
-    return f"rank {run.rank} of {run.ranked}{under_review}"
+    possible = f" (could be {run.possible_ranks})" if run.possible_ranks else ""
+    return f"#{run.rank} of {run.ranked}{possible}{under_review}"
 
 
 def outcome_line(run: RunStatus, url: str) -> str:

@@ -351,6 +351,7 @@ class ListedRun(RunSummary):
         anls: Its score, of which `decimals` decimals are shown; null before it is scored.
         rank: Its rank on its board; null where it has none.
         ranked: How many runs have a rank there; 0 where this one has none.
+        possible_ranks: The ranks that the uncertainty of scores allows, such as 2–3; empty where that is one.
         status: How far the result can be relied on; null before it is scored.
         bytes_total: The bytes of its communication; null before it is scored.
         unranked_because: Why the scored run has no rank; empty where it has one, and before.
@@ -362,6 +363,7 @@ class ListedRun(RunSummary):
     decimals: int = 4
     rank: int | None = None
     ranked: int = 0
+    possible_ranks: str = ""
     bytes_total: int | None = None
     unranked_because: str = ""
 
@@ -391,6 +393,7 @@ class RunStatus(RunSummary):
     Attributes:
         rank: Its rank on its board; null where it has none.
         ranked: How many runs have a rank there; 0 where this one has none.
+        possible_ranks: The ranks that the uncertainty of scores allows, such as 2–3; empty where that is one.
         status: How far the result can be relied on; null before it is scored.
         unranked_because: Why the scored run has no rank; empty where it has one, and before.
         step: The current step of the current attempt; `done` of `total` units of it are finished.
@@ -406,6 +409,7 @@ class RunStatus(RunSummary):
     status: ResultStatus | None = None
     rank: int | None = None
     ranked: int = 0
+    possible_ranks: str = ""
     unranked_because: str = ""
     step: Step | None
     done: int

@@ -28,7 +28,7 @@ def gaps_in(text: str | bytes, name: str, *, then: str) -> Iterator[Problem]:
                 message="The draft still has a gap, which only your team can fill in.",
                 where=f"{name}, line {number}",
                 expected="your own words",
-                found=shorten(line[line.index(MARK) :].rstrip("]*")),
+                found=shorten(line[line.index(MARK) :].rstrip("*")),
                 next_step=f"Replace everything from {MARK} to the closing bracket, then {then}.",
             )
 

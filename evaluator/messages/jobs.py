@@ -537,6 +537,36 @@ class ScoringDetail(Message):
         return next((one for one in self.groups if (one.by, one.group) == ("part", name)), None)
 
 
+# How many draws of providers, and the value that stands for a mean of 1.
+DRAWS = 1_000
+FULL_MEAN = 2**16 - 1
+
+
+class DrawnMeans(Message):
+    """The mean ANLS over each of `DRAWS` draws of providers, the same draws in every evaluation on a test set.
+
+    The differences of two runs' means are a bootstrap of the difference of their scores; see
+    `evaluator.scoring.paired_draws`. The site keeps them to itself: they say more of providers than a score does.
+
+    Attributes:
+        part: The part of a split test set from which is drawn; empty for the whole of one that isn't split.
+        clusters: How many providers there are, with the documents that name none.
+        draws_sha256: What was drawn, with the names and sizes of all providers; means of other draws can't be compared.
+        means: uint16 in base64, in units of 1 / `FULL_MEAN`, so that each number is a mean in [0, 1].
+    """
+
+    part: TestSetPart = ""
+    clusters: int = Field(ge=2, lt=2**31)
+    draws_sha256: str = Field(pattern=r"^[0-9a-f]{64}$", repr=False)
+    means: Base64Bytes = Field(max_length=3 * DRAWS, repr=False)
+
+    @model_validator(mode="after")
+    def _has_all_draws(self) -> Self:
+        if len(self.means) != 2 * DRAWS:
+            raise ValueError(f"the means are not those of {DRAWS} draws")
+        return self
+
+
 StepResult = Annotated[
     ValidationResult | CommunicationResult | AccountingResult | ScoringResult | LeakageResult,
     Field(discriminator="kind"),
@@ -569,7 +599,10 @@ class Provenance(Message):
 
 
 class WorkerReport(Message):
-    """How one step of one attempt ended. `detail`, `sample` and `operator_trace` are never shown to participants."""
+    """How one step of one attempt ended.
+
+    `detail`, `sample`, `drawn_means` and `operator_trace` are never shown to participants.
+    """
 
     evaluation: UUID
     attempt: int
@@ -579,6 +612,8 @@ class WorkerReport(Message):
     result: StepResult | None = None
     detail: StepDetail | None = None
     sample: WeightSample | None = None
+    # Of the public and of the private part, or of the whole.
+    drawn_means: list[DrawnMeans] = Field(default=[], max_length=2)
     provenance: Provenance
     operator_trace: str = ""
 

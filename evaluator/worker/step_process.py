@@ -15,6 +15,7 @@ from evaluator.errors.traces import trace_of
 from evaluator.messages.base import Message
 from evaluator.messages.jobs import (
     MODEL_STEPS,
+    DrawnMeans,
     Outcome,
     Step,
     StepDetail,
@@ -50,6 +51,7 @@ class StepEnding(Message):
     result: StepResult | None = None
     detail: StepDetail | None = None
     sample: WeightSample | None = None
+    drawn_means: list[DrawnMeans] = []
     problems: list[Problem] = []
     operator_trace: str = ""
     hardware: str = ""
@@ -89,6 +91,7 @@ def _ending(request: StepRequest, on_progress: "_Reporter") -> StepEnding:
         result=output.result,
         detail=output.detail,
         sample=output.sample,
+        drawn_means=list(output.drawn_means),
         hardware=_hardware(request.step),
     )
 

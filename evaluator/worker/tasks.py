@@ -162,6 +162,7 @@ def _report(job: JobHead, ending: StepEnding, started_at: datetime) -> WorkerRep
         result=ending.result,
         detail=ending.detail,
         sample=ending.sample,
+        drawn_means=ending.drawn_means,
         provenance=_provenance(job.step, ending.hardware, started_at),
         operator_trace=ending.operator_trace,
     )

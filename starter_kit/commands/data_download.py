@@ -72,12 +72,14 @@ def _line(download: "DownloadInfo", done_bytes: int) -> str:
 
 def _accept(client: "SiteClient", terms: "TermsInfo", *, is_accepted: bool, has_token: bool) -> None:
     """Show terms and accept them, by the option or by an answer in the terminal."""
+    from starter_kit.site.client import creating_token
+
     if not has_token:
         raise wrong_option(
             "--token or PFL_TOKEN",
             "an API token, since these files have terms",
             "nothing",
-            next_step="Create one on your profile on the site.",
+            next_step=creating_token(client.site),
         )
     if not is_accepted:
         print_lines(f"{terms.title}, version {terms.version} ({terms.url})", "", terms.text, "")

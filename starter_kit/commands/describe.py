@@ -44,9 +44,11 @@ def describe(
     texts = {METHOD: method_draft(described, _about(described[0]))}
     if all(run.record for run in described):
         texts[PROOF] = _proof(described)
+    where = "" if out.name else " in the current folder"
     for path in write_new_files(out, texts):
         lines = [problem.where.rpartition(" ")[2] for problem in gap_problems(path)]
-        print_lines(f"{path}: fill in {'line' if len(lines) == 1 else 'lines'} {', '.join(lines)}")
+        gaps = f"{'line' if len(lines) == 1 else 'lines'} {', '.join(lines)}"
+        print_lines(f"Created {path}{where}: fill in {gaps}")
     proof = ["--proof", str(out / PROOF)] if PROOF in texts else []
     tracks = {run.record.run.track if run.record else "TRACK" for run in described}
     track = tracks.pop() if len(tracks) == 1 else "TRACK"

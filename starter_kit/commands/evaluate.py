@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from evaluator.messages.jobs import GroupScore, ScoringResult
     from evaluator.pipeline import StepOutput
 
+# A mean over fewer questions of a key says hardly anything.
+FEWEST_QUESTIONS = 20
 SCORES = ("questions", "ANLS", "95% interval", "accuracy")
 
 
@@ -62,7 +64,11 @@ def print_scores(output: "StepOutput[ScoringResult]", split: str) -> None:
     if not isinstance(detail, ScoringDetail):
         return
     if detail.groups:
-        console.print(_table(detail.groups))
+        listed = [group for group in detail.groups if _is_listed(group)]
+        console.print(_table(listed))
+        if few := len(detail.groups) - len(listed):
+            keys = "key" if few == 1 else "keys"
+            print_lines(f"Not listed: {few} {keys} with too few questions or providers for an interval.")
     print_unseen(detail.pages_without_image)
 
 
@@ -74,6 +80,14 @@ def print_unseen(pages: int) -> None:
         )
 
 
+def _has_interval(group: "GroupScore") -> bool:
+    return (group.anls_low, group.anls_high) != (0, 1)
+
+
+def _is_listed(group: "GroupScore") -> bool:
+    return group.by != "key" or (group.questions >= FEWEST_QUESTIONS and _has_interval(group))
+
+
 def _table(groups: "list[GroupScore]") -> Table:
     from evaluator.messages.results import supported_decimals
     from evaluator.scoring.metrics import cut
@@ -82,6 +96,7 @@ def _table(groups: "list[GroupScore]") -> Table:
     for group in groups:
         decimals = supported_decimals(group.questions)
         anls, low, accuracy = (cut(mean, decimals) for mean in (group.anls, group.anls_low, group.accuracy))
-        interval = f"{low} to {cut(group.anls_high, decimals, ROUND_CEILING)}"
+        high = cut(group.anls_high, decimals, ROUND_CEILING)
+        interval = f"{low} to {high}" if _has_interval(group) else "–"
         table.add_row(group.by, Text(group.group), f"{group.questions:,}", anls, interval, accuracy)
     return table

@@ -70,6 +70,8 @@ class PflGroup(TyperGroup):
         """Import a verb's module and return its command; None if there is no such verb."""
         if cmd_name not in VERBS:
             return None
+        from starter_kit.documents import with_addresses
+
         if cmd_name not in WITHOUT_TORCH and find_spec("torch") is None:
             from starter_kit.extras import kit_missing
 
@@ -77,7 +79,7 @@ class PflGroup(TyperGroup):
         module = import_module(f"starter_kit.commands.{cmd_name}")
         app = getattr(module, "app", None)
         command = get_command(app) if app else command_of(getattr(module, cmd_name))
-        command.name = cmd_name
+        command.name, command.help = cmd_name, with_addresses(command.help or "")
         return command
 
     def invoke(self, ctx: click.Context) -> object:

@@ -131,7 +131,7 @@ def connect(site: str, token: str, *, needs_token: bool = True) -> "SiteClient":
     Raises:
         ProblemError: (`E_CONFIGURATION`) The address or the API token is missing.
     """
-    from starter_kit.site.client import SiteClient
+    from starter_kit.site.client import SiteClient, creating_token
 
     if not site:
         raise wrong_option(
@@ -140,13 +140,6 @@ def connect(site: str, token: str, *, needs_token: bool = True) -> "SiteClient":
             "nothing",
             next_step="Copy it from your browser: https://… without a path.",
         )
-    if needs_token and not token:
-        raise wrong_option(
-            "--token or PFL_TOKEN",
-            "an API token",
-            "nothing",
-            next_step="Create one on your profile on the site.",
-        )
     if not _is_address(site):
         raise wrong_option(
             "--site or PFL_SITE",
@@ -154,13 +147,15 @@ def connect(site: str, token: str, *, needs_token: bool = True) -> "SiteClient":
             site,
             next_step="Copy it from your browser: https://… without a path.",
         )
+    if needs_token and not token:
+        raise wrong_option("--token or PFL_TOKEN", "an API token", "nothing", next_step=creating_token(site))
     # It travels in a header, and is never shown.
     if not (token.isascii() and token.isprintable()):
         raise wrong_option(
             "--token or PFL_TOKEN",
             "an API token: pfl_ and then letters, digits, - and _",
             "other characters",
-            next_step="Copy it again from your profile, or create a new one there.",
+            next_step=f"Copy it again. {creating_token(site)}",
         )
     return SiteClient(site, token)
 

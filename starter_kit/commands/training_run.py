@@ -139,13 +139,16 @@ def _over_budget(setup: "RunSetup", budgets: "Sequence[float | None]") -> "list[
     epsilon, most = setup.guarantee.epsilon(setup.rounds), max(limits)
     if epsilon <= most:
         return []
+    # Of one's own method, the settings may have other names.
+    is_computed = getattr(setup.settings, "noise_multiplier", None) is None
+    noise = "" if is_computed else "--set noise_multiplier=null "
     return ProblemError.of(
         ErrorCode.TRACK_RULES,
         message="The run spends more than every privacy budget, and its record would be rejected.",
         where="ε of all rounds",
         expected=f"at most {most:g}",
         found=f"{epsilon:.4g}",
-        next_step=f"Add --set noise_multiplier=null --set target_epsilon={most:g}, or less; see `pfl plan`.",
+        next_step=f"Train with {noise}--set target_epsilon={most:g}, or less; see `pfl plan`.",
     ).problems
 
 

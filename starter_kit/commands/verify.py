@@ -12,6 +12,10 @@ app = new_app()
 
 # The exit status where a figure doesn't follow, as of `diff`.
 DIFFERS = 1
+BYTES_NOTE = (
+    "Bytes are those in the logs. Counting them again needs the messages, which aren't public: only the site's workers "
+    "have done so. "
+)
 
 
 @app.command()
@@ -48,7 +52,7 @@ def verify(
     print_lines(
         f"Recomputed from the public files: {', '.join([*figures, _counted(verified.ranks, 'rank')])} of "
         f"{_counted(verified.runs, 'row')}; all match. "
-        f"{'Bytes are those in the logs. ' if verified.bytes_counted else ''}"
+        f"{BYTES_NOTE if verified.bytes_counted else ''}"
         "Scores need the secret test set, and can't be verified here."
     )
 

@@ -29,6 +29,8 @@ from starter_kit.reporting.rounding import epsilon_text, significant, size_text
 REPORT = "report.html"
 SETTINGS = "settings.yaml"
 STYLE = Path(__file__).with_name("report.css")
+# As runs record it.
+ONE_THREAD = re.compile(r"\b1 threads\b")
 REPLACED = "\N{REPLACEMENT CHARACTER}"
 # Every value is markup already: made here, or escaped by `_clean`.
 PAGE = """<!DOCTYPE html>
@@ -61,7 +63,7 @@ COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {
     "anls": ("ANLS", cut),
     "accuracy": ("accuracy", cut),
     "sample_anls": ("ANLS on a sample", cut),
-    "sample_accuracy": ("accuracy on it", cut),
+    "sample_accuracy": ("accuracy on the sample", cut),
     "seconds": ("seconds", "{:,.1f}".format),
 }
 
@@ -73,11 +75,11 @@ PROTECTED = {
 
 EXPLAINED = {
     "bytes_down": "Bytes down are sent to clients, bytes up to the server.",
-    "loss": "The training loss is the mean over the clients' training, in nats a token.",
-    "epsilon": "ε so far is that of all rounds up to this one.",
+    "loss": "The training loss is the mean over the clients' training, in nats per token.",
+    "epsilon": "“ε so far” covers all rounds up to and including this one.",
     "anls": "ANLS (average normalized Levenshtein similarity) and accuracy are those of the round's model on the "
     "validation split, from 0 to 1.",
-    "sample_anls": "Rounds are compared by a sample of the validation split, the same questions in each.",
+    "sample_anls": "Rounds are compared on a sample of the validation split: the same questions each time.",
 }
 
 
@@ -186,7 +188,7 @@ def _summary_rows(summary: RunSummary) -> Iterable[tuple[str, str]]:
     if summary.finished:
         yield "finished on", summary.finished.isoformat()
     if summary.device:
-        yield "trained on", summary.device
+        yield "trained on", ONE_THREAD.sub("1 thread", summary.device)
     yield "version of the kit", summary.kit_version
     if summary.versions:
         yield "versions", ", ".join(f"{name} {number}" for name, number in summary.versions.items())
@@ -217,20 +219,18 @@ def _privacy(summary: RunSummary) -> Iterable[str]:
     judged = (
         "the workers recompute it from the training record after submission"
         if summary.unit is PrivacyUnit.PROVIDER
-        else "the leaderboard's ε is for each provider, which this is not"
+        else "the leaderboard's ε protects each provider, and this ε doesn't"
     )
     yield (
-        f"Private is {PROTECTED[summary.unit]}: all that the training released reveals no more about "
+        f"What is protected is {PROTECTED[summary.unit]}: everything that the training released reveals no more about "
         f"that than ε = {epsilon_text(summary.epsilon)} at δ = {summary.delta:g} allows, as the trainer's own "
         f"accountant claims; {judged}."
     )
     yield (
-        "It is the ε of this run alone. Other runs on the same data, also those that only served to choose settings, "
-        "cost privacy beside it."
+        "This is the ε of this run alone. Other runs on the same data reveal more, including runs that only served to "
+        "choose settings."
     )
-    yield (
-        "Numbers that would show who took part are not in this report, as they are not in the run's public files."
-    )
+    yield ("This report leaves out numbers that would show who took part, as do the run's public files.")
 
 
 def _figure(drawn: Drawn) -> str:

@@ -66,8 +66,8 @@ MAX_PAUSE_S = 120.0
 FIRST_PAUSE_S = 0.5
 
 # The connection failed, or broke before the whole response had arrived: the next try may succeed.
-# What the site says of it is for programs that call the API.
-SIGN_IN = "Create a token on your profile, and set PFL_TOKEN to it."
+# What the site says of these is for programs that call the API.
+SIGN_IN = {ErrorCode.REQUEST_SIGN_IN, ErrorCode.REQUEST_TOKEN_EXPIRED}
 CONNECTION_ERRORS = (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError)
 
 # The site is out of storage: the next try won't succeed.
@@ -292,7 +292,7 @@ class SiteClient:
             if response.status_code == TOO_MANY_REQUESTS and attempt < TRIES - 1:
                 pause_s = _retry_after_s(response)
                 continue
-            problems = _problems_in(response)
+            problems = _problems_in(response, self.site)
             if response.status_code < 500 or response.status_code == INSUFFICIENT_STORAGE:
                 code = statuses.get(response.status_code)
                 raise ProblemError(*(problems or [Problem.of(code) if code else _foreign(response)]))
@@ -321,16 +321,19 @@ def _retry_after_s(response: requests.Response) -> float:
     return min(float(named), MAX_PAUSE_S) if named.isdecimal() else 0.0
 
 
-def _problems_in(response: requests.Response) -> list[Problem]:
+def creating_token(site: str) -> str:
+    """Return what to do without an API token that the site accepts."""
+    return f"Create a token at {site.rstrip('/')}/account/tokens/ and set PFL_TOKEN to it."
+
+
+def _problems_in(response: requests.Response, site: str) -> list[Problem]:
     """Return the coded problems in a response with an error status; none if it isn't one of the site's."""
     try:
         problems = Problems.model_validate_json(response.content).problems
     except ValidationError:
         return []
     return [
-        problem.model_copy(update={"next_step": SIGN_IN})
-        if problem.code is ErrorCode.REQUEST_SIGN_IN
-        else problem
+        problem.model_copy(update={"next_step": creating_token(site)}) if problem.code in SIGN_IN else problem
         for problem in problems
     ]
 

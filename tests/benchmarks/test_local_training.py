@@ -19,7 +19,7 @@ from starter_kit.compression.lora import LoRA
 from starter_kit.learning.local_training import Learner
 from starter_kit.learning.stacking import CPU_MEMORY_BYTES
 from starter_kit.learning.trainable_model import TrainableModel
-from tests.benchmarks.floors import attainable, product_seconds
+from tests.benchmarks.floors import Speed, expect, product_seconds
 from tests.benchmarks.local_training import (
     CONTESTANTS,
     LOCAL,
@@ -106,15 +106,18 @@ def test_cpu_seconds_of_a_round(folder: Path) -> None:
     print(
         f"\n{PROVIDERS} providers, 2 steps of 4 questions each; d = 256, 4+4 layers; medians of {REPEATS}, one thread"
     )
-    print(f"{'':<34}CPU seconds   published / this   careful / this")
+    print(f"{'':<34}CPU seconds   published / this")
     for name, seconds in median.items():
-        careful, target = CAREFUL.get(name, ("", 0.0))
-        ratio = f"{median[careful] / seconds:17.2f}  (target {target})" if careful else ""
-        print(f"{name:<34}{seconds:11.2f}{reference / seconds:19.2f}{ratio}")
-    print("matrix products alone, the floor of each:")
+        print(f"{name:<34}{seconds:11.2f}{reference / seconds:19.2f}")
     for name, seconds in floors.items():
-        careful, _ = CAREFUL[name]
-        print(f"    {name:<30}{seconds:7.2f} s, {median[careful] / seconds:.2f} times as fast as {careful}")
+        print(f"{name}, matrix products alone: {seconds:.2f} s, its floor")
+    speeds = [
+        Speed(f"{other} / {name}", median[other] / median[name], target, median[other] / floors[name])
+        for name in CAREFUL
+        for other, target in (("published loop", PUBLISHED_TARGETS[name]), CAREFUL[name])
+    ]
+    for speed in speeds:
+        print(f"{speed.name}: {speed}")
     print("where the published loop, which trains all weights, spends its time:")
     total = published.watch.total
     for step, seconds in published.watch.seconds.items():
@@ -122,10 +125,7 @@ def test_cpu_seconds_of_a_round(folder: Path) -> None:
     print(f"not counted above, as it is done once a run: {encoding:.2f} s for tokens and page features")
     # Else the machine has other work, and the profiler's seconds are no floor.
     assert all(floors[name] < median[name] for name in floors)
-    for name, target in PUBLISHED_TARGETS.items():
-        assert reference / median[name] >= target
-    for name, (careful, target) in CAREFUL.items():
-        assert median[careful] / median[name] >= attainable(target, median[careful], floors[name])
+    expect(speeds)
 
 
 # The high-water mark is set back when all is ready, so that what is measured is the round.

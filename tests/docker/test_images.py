@@ -78,10 +78,10 @@ def test_the_page_has_sizes_start_times_and_ranks() -> None:
         images=[Image(name="localhost/pfl-docvqa/site:latest", size="870 MB", seconds=61.4)],
         stand_ins={"redis": "localhost/pfl-docvqa/stand-in-redis:latest"},
     )
-    text = page(built, {"site": 7.26}, {"track-1": "rank 1 of 1"}, date(2026, 11, 28))
+    text = page(built, {"site": 7.26}, {"track-1": "#1 of 1"}, date(2026, 11, 28))
     assert "| pfl-docvqa/site:latest | 870 MB | 61 s |\n" in text
     assert "| site | 7.3 s |\n" in text
-    assert "| track-1 | rank 1 of 1 |\n" in text
+    assert "| track-1 | #1 of 1 |\n" in text
     assert "something else stood in for: redis." in text
 
 

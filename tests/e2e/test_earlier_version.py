@@ -86,4 +86,4 @@ def test_versions_that_follow_each_other_take_a_run_of_each_track_to_a_score(
     for run, track, more in ((trained / "fedavg", "track-1", []), (private, "track-2", described)):
         printed = pfl("submit", run, "--track", track, "--title", track, *more, "--wait", environment=access)
         assert "scored, ANLS" in printed
-        assert "rank 1 of 1" in printed
+        assert "#1 of 1" in printed

@@ -26,7 +26,7 @@ def test_a_large_run_is_counted_by_the_rounds_that_the_site_draws(
         environment={"PFL_SITE": stack.url, "PFL_TOKEN": token},
     )
     assert "opening rounds 1, 2, 3, 4, 5, 6 of 6, which the site has drawn" in printed
-    assert "rank 1" in printed
+    assert "#1 of 1" in printed
     board = requests.get(f"{stack.url}/leaderboard/track-1.json", timeout=30).json()
     (row,) = board["boards"][0]["rows"]
     results = row["results"]

@@ -7,12 +7,15 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from evaluator.checkpoints.header import read_header
+from evaluator.docvqa import dataset
 from evaluator.errors import ErrorCode, ProblemError
 from evaluator.messages.file_hash import sha256_of
 from evaluator.messages.jobs import (
+    FULL_MEAN,
     STEP_ARTIFACTS,
     AccountingResult,
     ArtifactKind,
@@ -31,6 +34,8 @@ from evaluator.pipeline import StepInputs, run_step
 from evaluator.records.check_table import CHECKS
 from evaluator.records.lines import TrainableTensor
 from evaluator.scoring.split import Split, write_split
+from evaluator.worker import step_process
+from evaluator.worker.step_process import StepEnding, StepRequest
 from tests.evaluator.records.factories import make_record
 from tests.evaluator.tiny_track import write_leakage_set, write_reference, write_test_set
 
@@ -200,6 +205,33 @@ def test_organizers_learn_what_a_score_is_made_of(inputs: StepInputs) -> None:
     (everything,) = findings.detail.groups
     assert (everything.by, everything.questions) == ("all", 3)
     assert findings.detail.pages_without_image == 0
+    # Of three documents no interval follows.
+    assert findings.drawn_means == []
+
+
+def test_a_worker_reports_the_means_over_draws_of_a_test_set_with_enough_providers(
+    inputs: StepInputs, tmp_path: Path
+) -> None:
+    pages = [
+        dataset.Page(page=f"{number:024x}_0", words=["9.00"], boxes=[(0, 0, 0.5, 0.1)], provider=f"P{number}")
+        for number in range(8)
+    ]
+    questions = [
+        dataset.Question(
+            question_id=page.page, page=page.page, question="What is the total?", answers=["9.00"]
+        )
+        for page in pages
+    ]
+    dataset.write_info(tmp_path, dataset.DatasetInfo(name="secret"))
+    dataset.write_split(tmp_path, "test", pages, questions)
+    request = StepRequest(step=Step.SCORING, inputs=replace(inputs, test_set=tmp_path))
+    ending = StepEnding.model_validate(step_process.run(request.model_dump(mode="json"), lambda _: None))
+    assert isinstance(ending.result, ScoringResult)
+    (means,) = ending.drawn_means
+    assert (means.part, means.clusters) == ("", 8)
+    found = np.frombuffer(means.means, "<u2") / FULL_MEAN
+    assert found.mean() == pytest.approx(ending.result.anls, abs=0.01)
+    assert means.draws_sha256 not in ending.result.model_dump_json() + str(ending.detail)
 
 
 def test_of_a_split_test_set_the_result_has_the_public_part_and_the_detail_both(

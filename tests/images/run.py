@@ -171,7 +171,7 @@ class Competition:
         printed = self.containers.run(
             "kit", "submit", run, "--track", track, "--title", method, *files, "--wait"
         )
-        found = re.search(r"rank \d+ of \d+", printed)
+        found = re.search(r"#\d+ of \d+", printed)
         if found is None:
             raise ContainerError(f"{track}: no rank is printed, but:\n{printed[-4000:]}")
         self.ranks[track] = found.group()

@@ -52,6 +52,16 @@ class SiteLabels:
 class LoginWithPasswordForm(SiteLabels, LoginForm):  # type: ignore[misc]
     labels = {"login": EMAIL, "remember": "Keep me logged in"}
 
+    @override
+    def clean(self) -> Any:
+        try:
+            return super().clean()
+        except forms.ValidationError:
+            # Which of the two is wrong stays unsaid, so both are marked.
+            for name in ("login", "password"):
+                self.fields[name].widget.attrs["aria-invalid"] = "true"
+            raise
+
 
 class PasswordAgainForm(SiteLabels, ReauthenticateForm):  # type: ignore[misc]
     """The password before a change. It is all that its page asks for, so its field has the focus."""

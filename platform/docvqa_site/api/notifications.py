@@ -46,7 +46,9 @@ def get_choice(request: ApiRequest) -> MailChoice:
 
 @router.put("/mail", response=MailChoice, summary="Change your email settings")
 def put_choice(request: ApiRequest, body: NewMailChoice) -> MailChoice:
-    """Every notification also appears on the site. Emails about your account's security can't be turned off."""
+    """Every notification also appears on the site. Emails about security, disqualifications, and new rules
+    or deadlines can't be turned off.
+    """
     choose_mails(request.auth, cleaned(MailForm(request.auth, {"kinds": body.kinds}))["kinds"])
     return get_choice(request)
 

@@ -32,6 +32,11 @@ class Ranks:
         """Return how many runs have a rank on its board; 0 where it has none itself."""
         return self.standings[run.pk].count if run.pk in self.standings else 0
 
+    def possible_ranks(self, run: Run) -> str:
+        """Return which ranks the run could have by the uncertainty of scores; empty where that is one."""
+        standing = self.standings.get(run.pk)
+        return str(standing.possible) if standing and standing.possible_ranks else ""
+
     @staticmethod
     def status(run: Run) -> ResultStatus | None:
         """Return how far the result can be relied on; None before it is scored."""

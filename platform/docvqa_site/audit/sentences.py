@@ -114,6 +114,11 @@ SENTENCES = {
     "user.tokens_revoked": "{actor} revoked the API tokens of {object}",
     "worker.sick": "Worker {object} was taken out of service",
 }
+# What invitations to roles in every track are about: the track that they are kept with says nothing.
+OF_ROLES = {
+    "reviewer": "the reviewers of privacy proofs, in every track",
+    "all_tracks": "the organizers of all tracks",
+}
 SITE = "The site"
 # What the details name by its key or slug, beside the foreign keys of the entry's object.
 REFERENCES = {
@@ -190,6 +195,8 @@ def _sentence(entry: AuditEntry, names: Mapping[Key, SafeString]) -> SafeString:
     default = f"{{actor}} {verb} {kind}{{object}}".replace("_", " ")
     actor = names.get(("accounts.user", str(entry.actor_id)), f"person {entry.actor_id}")
     said = SENTENCES.get(entry.action, default)
+    if role := OF_ROLES.get(entry.details.get("role", "")):
+        said = said.replace("the staff of {object}", role)
     return format_html(said, actor=actor if entry.actor_id else SITE, object=named)
 
 

@@ -7,7 +7,7 @@ class BoardsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from docvqa_site.boards.ordering import rank_in_words
+        from docvqa_site.boards.standings import rank_at_the_time
         from docvqa_site.submissions.signals import rank_asked
 
-        rank_asked.connect(rank_in_words)
+        rank_asked.connect(rank_at_the_time)

@@ -216,6 +216,11 @@ class MethodRow:
         """Its smallest rank."""
         return min(row.rank for row in self.rows if row and row.rank)
 
+    def score_at(self, budget: float) -> float | None:
+        """Return its score at a budget; None where it has none."""
+        row = self.rows[self.budgets.index(budget)]
+        return row.entry.results.anls if row else None
+
 
 @dataclass(frozen=True)
 class Overview:
@@ -244,6 +249,15 @@ def overview_of(
         for row in by_budget[entry.budget].rows([Place(run, None)], entries)
     ]
     return Overview(methods, rows)
+
+
+def by_score(methods: Sequence[MethodRow], budget: float, *, is_reversed: bool) -> list[MethodRow]:
+    """Return the methods by their scores at a budget, the highest first or last; those without a score last of all."""
+    scores = {method.entry.url: method.score_at(budget) for method in methods}
+    known = [method for method in methods if scores[method.entry.url] is not None]
+    others = [method for method in methods if scores[method.entry.url] is None]
+    ordered = sorted(known, key=lambda method: -(scores[method.entry.url] or 0))
+    return [*(ordered[::-1] if is_reversed else ordered), *others]
 
 
 def leading_methods(boards: Sequence[StoredBoard], selection: Selection, length: int) -> list[MethodRow]:

@@ -56,12 +56,15 @@ def standing(entry: Entry) -> SafeString:
     )
 
 
-def overview_row(found: MethodRow) -> SafeString:
-    """Return a row of the table of all budgets."""
+def overview_row(found: MethodRow, *, has_privacy: bool = False) -> SafeString:
+    """Return a row of the table of all budgets; if it `has_privacy`, with ε, joint ε and leakage below each score."""
     outcome = found.entry.status
     elements = [
         markup('<th scope="row" class="board-method">{}</th>', method(found.entry, has_pick=True)),
-        *(markup('<td class="num" data-label="{}">{}</td>', label, _run(row)) for label, row in found.cells),
+        *(
+            markup('<td class="num" data-label="{}">{}{}</td>', label, _run(row), _privacy(row, has_privacy))
+            for label, row in found.cells
+        ),
         markup(
             '<td class="board-status" data-label="Status"><span class="badge badge-{}">{}</span></td>',
             outcome,
@@ -105,6 +108,25 @@ def _run(row: Row | None) -> SafeString:
     if row is None:
         return NO_RUN
     return scored(row.entry, row.rank_words if row.rank else row.short_reason)
+
+
+def _privacy(row: Row | None, is_shown: bool) -> SafeString:
+    """Return ε of a run, its joint ε where that is larger, and its leakage where it was measured."""
+    if row is None or not is_shown:
+        return EMPTY
+    results = row.entry.results
+    joint = EMPTY
+    if _has_larger_joint(results):
+        joint = markup(", joint {}", epsilon(results.joint_epsilon))
+    leaked = EMPTY
+    if results.leakage is not None:
+        leaked = markup(' <div class="muted small nowrap">leakage {}</div>', leakage_text(results.leakage))
+    of_run = markup("ε {}{}", epsilon(results.epsilon), joint)
+    return markup(' <div class="muted small nowrap">{}</div>{}', of_run, leaked)
+
+
+def _has_larger_joint(results: RunResults) -> bool:
+    return results.joint_epsilon is not None and results.joint_epsilon > (results.epsilon or 0)
 
 
 def rank(row: Row) -> SafeString:
@@ -183,7 +205,7 @@ def joint_epsilon(results: RunResults) -> SafeString:
 def epsilon_with_joint(results: RunResults) -> SafeString:
     """Return ε, and below it the joint ε where that is larger."""
     below = EMPTY
-    if results.joint_epsilon is not None and results.joint_epsilon > (results.epsilon or 0):
+    if _has_larger_joint(results):
         below = markup(' <div class="muted small nowrap">joint {}</div>', epsilon(results.joint_epsilon))
     return markup("{}{}", epsilon(results.epsilon), below)
 

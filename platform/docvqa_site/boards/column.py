@@ -10,6 +10,7 @@ from django.utils.safestring import SafeString
 
 from docvqa_site.boards.ranking import Row
 from docvqa_site.boards.selection import Sort
+from docvqa_site.boards.uncertainty import Ends
 from docvqa_site.challenge.models import Track
 from docvqa_site.docs.glossary import linked
 from docvqa_site.ui.templatetags.ui import MISSING
@@ -93,7 +94,8 @@ class Column:
         heads_row: Whether the cell is the head of its row.
         link: Where the head leads to; by default to its term in the glossary, if it is one.
         sort: The order of a board by this column; None if there is none.
-        difference: What a comparison says of two rows; empty where there is nothing to say.
+        difference: What a comparison says of two rows, with the paired interval of their scores' difference if there is
+            one; empty where there is nothing to say.
         quantity: What its number measures, if columns of the same may repeat each other; empty for any other column.
     """
 
@@ -112,7 +114,7 @@ class Column:
     heads_row: bool = False
     link: str = ""
     sort: Sort | None = None
-    difference: Callable[[Row, Row], str] = lambda *_: ""
+    difference: Callable[[Row, Row, Ends | None], str] = lambda *_: ""
     quantity: str = ""
 
     def head(self, order: "Order | None" = None) -> SafeString:

@@ -14,9 +14,10 @@ from django.conf import settings
 
 from docvqa_site.boards import cells
 from docvqa_site.boards.column import Column, Shown
-from docvqa_site.boards.comparing import bytes_in_words, score_difference
+from docvqa_site.boards.comparing import accuracy_in_words, bytes_in_words, leakage_in_words, score_difference
 from docvqa_site.boards.ranking import Row
 from docvqa_site.boards.selection import Sort
+from docvqa_site.boards.uncertainty import Ends
 from docvqa_site.challenge.models import Track
 from docvqa_site.evaluation.display.results import EPSILON_COLUMNS, EpsilonColumn, leakage_text
 from docvqa_site.ui.rounding import rounded_up
@@ -54,7 +55,7 @@ def _bytes(key: str, title: str, meaning: str, **more: Any) -> Column:
     def cell(row: Row) -> str:
         return bytes_tag(getattr(row.entry.results, key))
 
-    def difference(one: Row, other: Row) -> str:
+    def difference(one: Row, other: Row, _: Ends | None) -> str:
         return bytes_in_words(getattr(one.entry.results, key), getattr(other.entry.results, key))
 
     return _result(
@@ -165,6 +166,7 @@ LEAKAGE = Column(
     EVERYWHERE,
     is_result=True,
     cell=lambda row: cells.leakage(row.entry.results.leakage),
+    difference=lambda one, other, _: leakage_in_words(one.entry.results.leakage, other.entry.results.leakage),
     applies=lambda track: bool(track.leakage_set),
     css="num",
     sort=Sort.LEAKAGE,
@@ -227,7 +229,9 @@ COLUMNS: tuple[Column, ...] = (
         shown=EVERYWHERE,
         cell=lambda row: cells.scored(row.entry),
         sort=Sort.ANLS,
-        difference=lambda one, other: score_difference(one.entry.results, other.entry.results),
+        difference=lambda one, other, paired: score_difference(
+            one.entry.results, other.entry.results, paired
+        ),
     ),
     _score("anls_low", "ANLS, low", "Lower end of the 95% interval of `anls` over providers."),
     _score("anls_high", "ANLS, high", "Upper end of this interval."),
@@ -301,6 +305,7 @@ COLUMNS: tuple[Column, ...] = (
         "Share of exact matches.",
         shown=Shown.MORE | Shown.COMPARISON | Shown.TEXT | Shown.DATA,
         cell=lambda row: score(row.entry.results.accuracy, row.entry.results.decimals),
+        difference=lambda one, other, _: accuracy_in_words(one.entry.results, other.entry.results),
     ),
     _score("public_accuracy", "Public accuracy", "`accuracy` on the public part."),
     _result("decimals", "Decimals", "Number of decimals that pages show for scores."),

@@ -1,34 +1,56 @@
 """What a comparison says of two values, in words."""
 
+from decimal import Decimal
+
 from django.utils.safestring import SafeString
 
-from docvqa_site.boards.uncertainty import difference
+from docvqa_site.boards.uncertainty import JOINT_LEVEL, Ends, difference
 from docvqa_site.challenge.rankings import MANY_TIMES
+from docvqa_site.evaluation.display.results import leakage_text
 from docvqa_site.ui.markup import markup
 from docvqa_site.ui.rounding import INTERVAL_DECIMALS, gain_note, outward_high, outward_low
+from evaluator.messages.leakage import Leakage
 from evaluator.messages.results import RunResults
 from evaluator.scoring.metrics import score_gain
 
 MINUS = "−"
 
 
-def score_difference(first: RunResults, second: RunResults) -> SafeString:
-    """Return by how much the first score is higher, and where the difference lies; empty unless both are known."""
+# What an interval of a difference is.
+PAIRED = "95%, paired"
+UNPAIRED = f"at least {JOINT_LEVEL:.0%}, not paired"
+
+
+def score_difference(first: RunResults, second: RunResults, paired: Ends | None = None) -> SafeString:
+    """Return by how much the first score is higher, and where the difference lies; empty unless both are known.
+
+    Args:
+        paired: The paired interval of the difference; without it, that of two scores of which nothing is known together
+            is shown.
+    """
     if first.anls is None or second.anls is None:
         return SafeString("")
-    low, high = difference((first.anls_low, first.anls_high), (second.anls_low, second.anls_high))
+    low, high = _ends(first, second, paired)
     decimals = min(first.decimals, second.decimals)
     value = score_gain(first.anls, second.anls, decimals)
     places = min(decimals, INTERVAL_DECIMALS)
     note = gain_note(first.anls, second.anls, decimals)
     return markup(
-        '{}{}<div class="muted small">{} to {}: {}</div>',
+        '{}{}<div class="muted small">{} to {}: {}</div><div class="muted small">{}</div>',
         _signed(f"{value:+}"),
         markup(' <div class="muted small">{}</div>', note) if note else "",
         _signed(f"{outward_low(low, places):+.{places}f}"),
         _signed(f"{outward_high(high, places):+.{places}f}"),
         _verdict(low, high),
+        PAIRED if paired else UNPAIRED,
     )
+
+
+def _ends(first: RunResults, second: RunResults, paired: Ends | None) -> Ends:
+    """Return the interval of the difference, rounded outward."""
+    if paired is None:
+        return difference((first.anls_low, first.anls_high), (second.anls_low, second.anls_high))
+    return outward_low(paired[0]), outward_high(paired[1])
 
 
 def _verdict(low: float, high: float) -> str:
@@ -49,4 +71,30 @@ def bytes_in_words(first: int | None, second: int | None) -> str:
     if first == second:
         return "the same"
     more, factor = ("A", first / second) if first > second else ("B", second / first)
-    return f"{more}: {factor:,.3g}× as many" if factor < MANY_TIMES else f"{more}: {factor:,.0f}× as many"
+    return f"{more} needs {factor:{',.3g' if factor < MANY_TIMES else ',.0f'}}× as many"
+
+
+def accuracy_in_words(first: RunResults, second: RunResults) -> str:
+    """Return by how much the accuracy of one of two methods is higher; empty where one is missing."""
+    if first.accuracy is None or second.accuracy is None:
+        return ""
+    decimals = min(first.decimals, second.decimals)
+    gain = _higher(score_gain(first.accuracy, second.accuracy, decimals))
+    return ", ".join(filter(None, [gain, gain_note(first.accuracy, second.accuracy, decimals)]))
+
+
+def leakage_in_words(first: Leakage | None, second: Leakage | None) -> str:
+    """Return which of two methods leaks more, as far as the attack found anything; empty where it wasn't measured."""
+    if first is None or second is None:
+        return ""
+    if first.auc is None and second.auc is None:
+        return "neither is significant"
+    if first.auc is None or second.auc is None:
+        return f"only {'B' if first.auc is None else 'A'}'s is significant"
+    return _higher(Decimal(leakage_text(first)) - Decimal(leakage_text(second)))
+
+
+def _higher(gain: Decimal) -> str:
+    if not gain:
+        return "the same"
+    return f"{_signed(f'{gain:+}')}: {'A' if gain > 0 else 'B'} is higher"

@@ -1,6 +1,7 @@
 """The places of runs on their boards: ranks, parts, counts and selections."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
@@ -27,14 +28,15 @@ from docvqa_site.boards.queries import (
     with_results,
 )
 from docvqa_site.boards.selection import EVERYTHING, Selection, Sort
+from docvqa_site.boards.uncertainty import RankRange, RankRanges
 from docvqa_site.challenge.models import Phase, Track
 from docvqa_site.reviews.tallies import rejected, verified
 from docvqa_site.submissions.judged import taken_off
 from docvqa_site.submissions.keys import KeyAsText
-from docvqa_site.submissions.models import Run
+from docvqa_site.submissions.models import Artifact, Run
 from docvqa_site.submissions.selectors import public_runs
 from docvqa_site.teams.models import Team
-from evaluator.messages.jobs import TrustLevel
+from evaluator.messages.jobs import ArtifactKind, TrustLevel
 from evaluator.messages.results import MOST_DECIMALS, RunResults
 
 # Of a key as text, and what separates it from the next.
@@ -175,24 +177,12 @@ def ranks_of(track: Track, budget: float | None, runs: Collection[UUID]) -> dict
     return dict(found.values_list("pk", "rank"))
 
 
-def rank_in_words(*, run: Run, **_: object) -> str:
-    """Return the rank that a run has or would have among all, such as "rank 2 of 3"; empty where it has none."""
-    track = run.submission.track
-    # The test of a draft with budgets has none, and is on no board.
-    if run.budget not in track.run_budgets():
-        return ""
-    if run.submission.is_unpublished:
-        return would_rank_in_words(run)
-    rank = ranks_of(track, run.budget, [run.pk]).get(run.pk)
-    return f"rank {rank} of {counts(track, run.budget)[0]}" if rank else ""
-
-
 def would_rank_in_words(run: Run) -> str:
     """Return the rank that a run would have if it were ranked today; empty where it would have none."""
     ranks = rank_if_published(run)
     if ranks is None:
         return ""
-    return f"would be rank {ranks} of {counts(run.submission.track, run.budget)[0] + 1} today"
+    return f"would be rank {ranks} of {_ranked_beside(run).count() + 1} today"
 
 
 @dataclass(frozen=True)
@@ -220,6 +210,17 @@ def rank_if_published(run: Run) -> WouldRank | None:
     return WouldRank(min(worst, _rank_with(run, above)), worst)
 
 
+def _ranked_beside(run: Run) -> QuerySet[Run]:
+    """Return the ranked runs that a run would compete with: not those of its team with the same checkpoint."""
+    submission = run.submission
+    checkpoints = Artifact.objects.filter(kind=ArtifactKind.CHECKPOINT)
+    own = checkpoints.filter(run=run).values("upload__sha256")
+    same = checkpoints.filter(
+        upload__sha256__in=own, submission__team=submission.team_id, submission__track=submission.track_id
+    )
+    return ranked_runs(submission.track, run.budget).exclude(pk__in=list(same.values_list("run", flat=True)))
+
+
 def _rank_with(run: Run, results: RunResults) -> int:
     """Return the rank that the run would have with these results."""
     track = run.submission.track
@@ -230,7 +231,7 @@ def _rank_with(run: Run, results: RunResults) -> int:
         equal &= Q(**{name: value})
     at = run.submission.submitted_at
     earlier = Q(submission__submitted_at__lt=at) | Q(submission__submitted_at=at, pk__lt=run.pk)
-    return 1 + ranked_runs(track, run.budget).filter(better | equal & earlier).count()
+    return 1 + _ranked_beside(run).filter(better | equal & earlier).count()
 
 
 def pending_levels(track: Track, budget: float | None, phase: str = "") -> dict[UUID, TrustLevel]:
@@ -297,6 +298,23 @@ def overlapping_scores(
         for budget, *interval in rows.values_list("budget", "anls_low", "anls_high"):
             found[budget].append((interval[0], interval[1]))
     return {budget: (above.get(budget, 0), found[budget]) for budget in spans}
+
+
+def possible_ranks(track: Track, runs: Iterable[Run]) -> dict[UUID, RankRange]:
+    """Return which ranks these runs, all of which have one, could have by their scores' uncertainty, if scores rank."""
+    intervals: dict[float | None, dict[UUID, tuple[float | None, float | None]]] = defaultdict(dict)
+    for run in runs if track.kind.first == "anls" else ():
+        intervals[run.budget][run.pk] = run.results.anls_low, run.results.anls_high
+    spans = {
+        budget: (
+            min(low or 0.0 for low, _ in own.values()),
+            max(1.0 if high is None else high for _, high in own.values()),
+        )
+        for budget, own in intervals.items()
+    }
+    scores = overlapping_scores(track, spans) if spans else {}
+    ranges = {budget: RankRanges(overlapping, above) for budget, (above, overlapping) in scores.items()}
+    return {run: ranges[budget].of(*own[run]) for budget, own in intervals.items() for run in own}
 
 
 def newest_places(track: Track, length: int) -> list[tuple[datetime, Place]]:

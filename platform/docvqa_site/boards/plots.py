@@ -4,6 +4,7 @@ Scores are plotted as they are shown, cut to the decimals that the test set supp
 the table.
 """
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
@@ -31,7 +32,15 @@ NAMED = 6
 MOST_NAMES = 12
 NAME_CHARACTERS = 22
 TIME_TICKS = 4
-MINUTE_S, DAY_S = 60, 24 * 3600
+MINUTE_S, HOUR_S, DAY_S = 60, 3600, 24 * 3600
+# Between ticks of an axis of times. None is more than twice the one before, so that the first with few enough ticks has
+# two of them at least.
+TIME_STEPS_S = (
+    *(minutes * MINUTE_S for minutes in (1, 2, 3, 5, 10, 15, 30)),
+    *(hours * HOUR_S for hours in (1, 2, 3, 6, 12)),
+    *(days * DAY_S for days in (1, 2, 4)),
+    *(7 * DAY_S * 2**doubled for doubled in range(12)),
+)
 # Between the ticks of an axis of bytes, as a part of the axis.
 BYTES_GAP = 0.14
 OUT = ("out", "rejected or disqualified")
@@ -321,7 +330,7 @@ def progress_plot(track: Track, budget: float | None, runs: Sequence[PlottedRun]
     return Plot(
         name="progress" + at_budget(budget, "-{}", plain).replace(".", "-"),
         title=f"{track.kind.best} so far{at_budget(budget)}",
-        x=_time_axis("submitted", times),
+        x=time_axis("submitted", times),
         y=axis,
         lines=[Line("front", list(zip(times, values, strict=True)), is_stepped=True)],
         marks=[
@@ -342,17 +351,27 @@ def progress_plot(track: Track, budget: float | None, runs: Sequence[PlottedRun]
     )
 
 
-def _time_axis(title: str, times: Sequence[float]) -> Axis:
-    """Return an axis from the first to the last of some times, its ticks days or, within a few days, minutes."""
+def time_axis(title: str, times: Sequence[float]) -> Axis:
+    """Return an axis from the first to the last of some times, with ticks at whole minutes, hours or days of UTC."""
     low, high = min(times), max(times)
-    is_long = high - low >= (TIME_TICKS - 1) * DAY_S
-    # Two ticks differ.
-    low = min(low, high - (TIME_TICKS - 1) * MINUTE_S)
+    within = ((step, _multiples(low, high, step)) for step in TIME_STEPS_S)
+    step, ticks = next((step, ticks) for step, ticks in within if len(ticks) <= TIME_TICKS)
+    if len(ticks) < 2:
+        # These times are within two minutes: the axis is longer.
+        start = low - low % step
+        ticks = _multiples(start, max(high + step - 1, start + step), step)
+    is_long = step >= DAY_S
     return stretch(
         title if is_long else f"{title} (UTC)",
-        [low + (high - low) * number / (TIME_TICKS - 1) for number in range(TIME_TICKS)],
+        ticks,
         lambda at: (_day if is_long else _minute)(datetime.fromtimestamp(at, UTC)),
+        (min(low, ticks[0]), max(high, ticks[-1])),
     )
+
+
+def _multiples(low: float, high: float, step: int) -> range:
+    """Return the multiples of a step between two numbers."""
+    return range(math.ceil(low / step) * step, math.floor(high) + 1, step)
 
 
 def rank_plot(run: Run, records: Sequence[RankRecord], today: date) -> Plot | None:

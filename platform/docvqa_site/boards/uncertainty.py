@@ -2,12 +2,16 @@
 
 Each score has a 95% interval over other draws of providers (`evaluator.scoring.groups`). Two rows count as different
 where their intervals don't overlap, which is cautious: all runs answer the same questions, so rows whose intervals
-overlap may still differ, which only each question's own scores could show. Those never leave the workers.
+overlap may still differ, as the paired interval of two runs may show (`evaluator.scoring.paired_draws`). Ranges of
+ranks don't use it: the intervals suffice for any two rows of a board, from nothing more than is stored with each score.
 """
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
+
+# The lower and the upper end of an interval.
+Ends = tuple[float, float]
 
 # Two intervals of 95% hold together with at least this probability, however they depend on each other.
 JOINT_LEVEL = 0.9
@@ -15,13 +19,11 @@ JOINT_LEVEL = 0.9
 DECIMALS = 3
 
 
-def difference(
-    first: tuple[float | None, float | None], second: tuple[float | None, float | None]
-) -> tuple[float, float]:
+def difference(first: tuple[float | None, float | None], second: tuple[float | None, float | None]) -> Ends:
     """Return an interval of the difference of two scores, from theirs: `JOINT_LEVEL` of it, and no tighter one.
 
     It is that of two scores of which nothing is known together. All runs answer the same questions, so their true
-    difference varies less, by an amount that only each question's own scores would show.
+    difference varies less, as `evaluator.scoring.paired_draws` finds of two runs whose workers drew the same providers.
     """
     low, high = _ends(first)
     other_low, other_high = _ends(second)
@@ -62,7 +64,7 @@ class RankRanges:
         return RankRange(1 + better, self._above + len(self._lows) - worse)
 
 
-def _ends(interval: tuple[float | None, float | None]) -> tuple[float, float]:
+def _ends(interval: tuple[float | None, float | None]) -> Ends:
     """Return the ends of an interval of scores; of one that is unknown, those of all scores."""
     low, high = interval
     return 0.0 if low is None else low, 1.0 if high is None else high

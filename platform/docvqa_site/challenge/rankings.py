@@ -37,7 +37,7 @@ def _times_as_many(value: float, other: float, _: int, name: str) -> str:
 def _above(value: float, other: float, decimals: int, name: str) -> str:
     more = score_gain(value, other, decimals)
     note = gain_note(value, other, decimals)
-    return f"{more}{note and f' ({note})'} above {name}" if more > 0 else ""
+    return f"{more} above {name}{note and f', {note}'}" if more > 0 else ""
 
 
 @dataclass(frozen=True)
@@ -216,10 +216,9 @@ class Ranking:
         """Whether reviewers decide on proofs: the first run with an accepted one is named beside the first run."""
         return self.needs_proof
 
-    @property
-    def best_heading(self) -> str:
-        """What stands above the leaders of a track."""
-        return "Best with an accepted proof" if self.is_reviewed else "Current best"
+    def best_heading(self, *, has_best: bool) -> str:
+        """Return what stands above the leaders of a track, of which any `has_best`, whether proofs decide or not."""
+        return "Best with an accepted proof" if self.is_reviewed and has_best else "Current best"
 
     @property
     def no_leader(self) -> str:
@@ -411,6 +410,7 @@ BEST_ANLS_AT_BUDGET = Ranking(
         "For each run, choose its folder: each file goes to its place by its name, the training record first. The "
         "draft then shows the command that creates the annex. Run it in a terminal, in the run folder, and choose the "
         "folder again.",
+        "Add the privacy proof. `pfl describe` drafts it from the run folder, with gaps that you fill in.",
     ),
     training_note="`pfl train` gets the run token and signs the training record automatically.",
     challenged="Each new training record triggers one: the site picks the parts of the noised sums that your team must "

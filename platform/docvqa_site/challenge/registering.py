@@ -27,7 +27,7 @@ TRANSITIONS: Transitions = {
 }
 DECISIONS = {
     RegistrationState.ADMITTED: "The organizers have admitted {team} to {track}.",
-    RegistrationState.DECLINED: "The organizers have declined the registration of {team} for {track}.",
+    RegistrationState.DECLINED: "The organizers have declined {team} for {track}: your team can't submit to it.",
 }
 
 
@@ -69,17 +69,29 @@ def decide(registration: TeamRegistration, state: RegistrationState, reason: str
     return True
 
 
+@transaction.atomic
+def exclude(team: Team, track: Track, reason: str, *, actor: User) -> bool:
+    """Decline the team for the track, whether it has registered or not, and notify it; return whether that is new."""
+    registration, _ = TeamRegistration.objects.get_or_create(
+        team=team, track=track, defaults={"state": RegistrationState.ADMITTED, "created_by": actor}
+    )
+    return decide(registration, RegistrationState.DECLINED, reason, actor=actor)
+
+
 def page_of(track: Track) -> str:
     """Return the address of the page on which a team registers."""
     return reverse("challenge:register", args=[track.slug])
 
 
 def registration_problems(team: Team, track: Track) -> list[Problem]:
-    """Return why the team may not submit to the track yet; nothing where it may."""
-    if track.registration == Registration.NONE:
-        return []
+    """Return why the team may not submit to the track yet; nothing where it may.
+
+    One that was declined may not, even where teams submit without registering.
+    """
     registration = TeamRegistration.objects.filter(team=team, track=track).first()
-    if registration is not None and registration.state == RegistrationState.ADMITTED:
+    state = registration.state if registration else None
+    is_open = track.registration == Registration.NONE
+    if state == RegistrationState.ADMITTED or (is_open and state != RegistrationState.DECLINED):
         return []
     return [
         Problem.of(

@@ -17,6 +17,7 @@ from docvqa_site.challenge.deadlines import Deadline, calendar
 from docvqa_site.challenge.facts import facts_of, files_of
 from docvqa_site.challenge.forms import AnswersForm
 from docvqa_site.challenge.models import Registration, RegistrationState, TeamRegistration, Track
+from docvqa_site.challenge.sections import with_sections
 from docvqa_site.teams.selectors import team_of
 
 WITH_PHASES = Track.objects.prefetch_related("phases")
@@ -38,6 +39,7 @@ def rules_of(found: Track) -> dict[str, Any]:
     phases, now = list(found.phases.all()), timezone.now()
     return {
         "track": found,
+        "rules": with_sections(found.description),
         "phase": found.nearest_phase(now),
         "phases": phases,
         "current": found.phase_at(now),

@@ -22,6 +22,7 @@ from markdown_it.token import Token
 from docvqa_site.docs import glossary, library
 from docvqa_site.docs.library import slug_of
 from docvqa_site.ui.budgets import unbroken
+from docvqa_site.ui.commands import command_html
 from docvqa_site.ui.front_matter import split_front_matter
 from docvqa_site.ui.markdown import DRAWN, Allowance, Prepared, parser, prepare
 
@@ -34,6 +35,8 @@ TAG = re.compile(r"<[^>]*>")
 REGION = '<div class="table-wrap" role="region" aria-label="Table {}{}" tabindex="0"><table class="table{}">'
 # A command or code has a button that copies it; what it prints, which is marked as text, has none.
 PRE = '<pre{} tabindex="0" role="group" aria-label="Code {}{}">'
+# The languages of commands.
+SHELLS = {"sh", "bash"}
 # The address of a site in a command, for which the site's pages have their own.
 ANY_SITE = "PFL_SITE=https://…"
 # Tables with more columns don't fit a phone.
@@ -295,4 +298,15 @@ def wrap_tables(html: str) -> str:
     return opened.replace("</table>", "</table></div>")
 
 
+def _highlighted(content: str, language: str, _attributes: str) -> str:
+    """Return a block of commands whose lines break between options; empty for any other block, which scrolls."""
+    return command_html(content) if language in SHELLS else ""
+
+
 _parser = parser()
+_parser.options["highlight"] = _highlighted
+# What is indented is a command, a few lines of settings apart.
+_parser.add_render_rule(
+    "code_block",
+    lambda _, tokens, index, *__: f"<pre><code>{command_html(tokens[index].content)}</code></pre>\n",
+)

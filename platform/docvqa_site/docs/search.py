@@ -35,6 +35,8 @@ ENTRIES = {
     "columns": "Column",
     "glossary": TERM,
 }
+# Questions that a document answers as a whole, in lower case.
+QUESTIONS = {"forging": ("what could be false", "can a record be forged", "can results be forged")}
 # What the beginning of a document for one role is.
 GUIDE = "Guide"
 # What is below this heading in a document for others.
@@ -57,30 +59,34 @@ OPEN, CLOSE = "\x02", "\x03"
 TABLE = """
 CREATE VIRTUAL TABLE passages USING fts5(
     address UNINDEXED, kind UNINDEXED, heading, title, text, code,
-    names UNINDEXED, weight UNINDEXED, named_weight UNINDEXED,
+    names UNINDEXED, weight UNINDEXED, named_weight UNINDEXED, is_for_readers UNINDEXED,
     tokenize = "porter unicode61 remove_diacritics 2"
 )"""
 TERMS = "CREATE VIRTUAL TABLE terms USING fts5vocab(passages, row)"
 # The guide for a role that the text names comes first, then what is named by all of it, or by it among other names,
-# in the singular or the plural, unless it is a column, whose name may be a word of the language. Then comes what has
-# all of the text as it is, if that is a phrase. Otherwise a word counts ten times as much in a heading as in a text,
-# four times in the title of the document, and half as much in a block of code, which no excerpt shows; and what they
-# are in counts as much as its weights say.
+# in the singular or the plural, unless it is a column, whose name may be a word of the language, or a section for
+# operators or developers while something for others is named so. Then comes what has all of the text as it is, if that
+# is a phrase. Otherwise a word counts ten times as much in a heading as in a text, four times in the title of the
+# document, and half as much in a block of code, which no excerpt shows; and what they are in counts as much as its
+# weights say.
+NAMED = """(kind <> 'Column' AND (
+        instr(names, ', ' || :name || ', ')
+        OR instr(names, ', ' || :subject || ', ')
+        OR instr(names, ', ' || :letter || ', ')
+    ))"""
 QUERY = """
 SELECT address, kind, heading, title, snippet(passages, 4, :open, :close, ' … ', 30)
 FROM passages WHERE passages MATCH :query
 ORDER BY kind = 'Guide' AND instr(address, '/' || :subject || '/') DESC,
-    kind <> 'Column' AND (
-        instr(names, ', ' || :name || ', ')
-        OR instr(names, ', ' || :subject || ', ')
-        OR instr(names, ', ' || :letter || ', ')
-    ) DESC,
+    IS_NAMED AND (is_for_readers OR heading = title OR NOT EXISTS (
+        SELECT 1 FROM passages WHERE passages MATCH :query AND is_for_readers AND IS_NAMED
+    )) DESC,
     :phrase <> '' AND instr(lower(text), :phrase) DESC,
     bm25(passages, 0, 0, 10, 4, 1, 0.5) * CASE
         WHEN rowid IN (SELECT rowid FROM passages WHERE passages MATCH '{heading title} : (' || :query || ')')
         THEN named_weight ELSE weight END,
     rowid LIMIT :most
-"""
+""".replace("IS_NAMED", NAMED)
 # Most people can't type these letters.
 LETTERS = {"ε": "epsilon", "δ": "delta", "σ": "sigma", "ρ": "rho", "λ": "lambda"}
 LETTER_NAMES = {name: letter for letter, name in LETTERS.items()}
@@ -113,6 +119,7 @@ class Passage:
         title: That of the document; of anything else, what belongs beside its heading.
         code: What its blocks of code contain, which is searched but never shown.
         audience: For whom it is written.
+        questions: What people ask that it answers, as they type it.
     """
 
     address: str
@@ -122,6 +129,12 @@ class Passage:
     text: str
     code: str = ""
     audience: Audience = Audience.VISITORS
+    questions: tuple[str, ...] = ()
+
+    @property
+    def is_for_readers(self) -> bool:
+        """Whether it is for whoever reads or takes part, and not for those who run or develop the site."""
+        return self.audience in {Audience.VISITORS, Audience.PARTICIPANTS}
 
     @property
     def weights(self) -> tuple[float, float]:
@@ -135,7 +148,7 @@ class Passage:
     def names(self) -> str:
         """What it is called, as it is and as `_subject` returns it, each between commas. An entry may have several."""
         heading = self.heading if self.kind in ENTRIES.values() else self.heading.replace(",", "")
-        return f", {heading.lower()}, {_subject(heading)}, "
+        return f", {', '.join([heading.lower(), _subject(heading), *self.questions])}, "
 
 
 @dataclass(frozen=True)
@@ -157,10 +170,13 @@ class Index:
         self._connection = sqlite3.connect(":memory:", check_same_thread=False)
         self._connection.execute(TABLE)
         rows = (
-            (one.address, one.kind, one.heading, one.title, one.text, one.code, one.names, *one.weights)
+            (
+                *(one.address, one.kind, one.heading, one.title, one.text, one.code),
+                *(one.names, *one.weights, one.is_for_readers),
+            )
             for one in passages
         )
-        self._connection.executemany("INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        self._connection.executemany("INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
     def search(self, text: str, joined_by: str = "AND") -> list[Found]:
         """Return the passages with every word of a text but `UNIMPORTANT` ones; the last may be the beginning of one.
@@ -239,15 +255,17 @@ def passages(name: str) -> Iterator[Passage]:
     role = name.removeprefix("roles/") if name.startswith("roles/") else ""
     kind_of_section = GUIDE if role else ""
     # What the list of documents says of it is found, too.
-    text, code = [library.about(name)], [role]
+    questions = QUESTIONS.get(name, ())
+    text, code = [library.about(name), *questions], [role]
     audience, level_of_operators = library.audience(name), ""
     for at, token in enumerate(tokens):
         row = row_name(tokens, at) if kind else None
         if token.type == "heading_open" and token.tag != "h1":
             yield Passage(
-                address, kind_of_section, heading, title, " ".join(text).strip(), " ".join(code), audience
+                *(address, kind_of_section, heading, title, " ".join(text).strip(), " ".join(code), audience),
+                questions,
             )
-            kind_of_section = ""
+            kind_of_section, questions = "", ()
             address, heading = f"{here}#{token.attrGet('id')}", _words(tokens[at + 1])
             text, code = [], []
             if heading == FOR_OPERATORS or token.tag <= level_of_operators:

@@ -240,6 +240,22 @@ class StoredSample(models.Model):
         return f"weight sample of {self.run}"
 
 
+class StoredMeans(models.Model):
+    """The means of a run over draws of providers, by which comparisons alone read it: nothing publishes them.
+
+    `parts` has those from each part of the test set, as the worker reported them (`DrawnMeans`).
+    """
+
+    run = models.OneToOneField(Run, on_delete=models.CASCADE, related_name="drawn_means", primary_key=True)
+    parts = models.JSONField(default=list)
+
+    class Meta:
+        verbose_name_plural = "stored means"
+
+    def __str__(self) -> str:
+        return f"means over draws of {self.run}"
+
+
 class NearCopy(models.Model):
     """Two runs of a track with nearly the same weights, of which `run` was submitted later. For organizers only."""
 

@@ -6,7 +6,7 @@ from django import forms
 from django.utils.html import format_html
 
 from docvqa_site.accounts.models import User
-from docvqa_site.notifications.kinds import ALWAYS_MAILED, EXPLANATIONS, kinds_for
+from docvqa_site.notifications.kinds import ALWAYS_MAILED, explanation, kinds_for
 from docvqa_site.notifications.preferences import mailed_kinds
 
 SHOWN = (
@@ -34,7 +34,7 @@ class MailForm(forms.Form):
             widget=_Boxes,
             initial=mailed_kinds(user),
             choices=[
-                (kind.value, format_html(SHOWN, kind.value, kind.label, kind.value, EXPLANATIONS[kind]))
+                (kind.value, format_html(SHOWN, kind.value, kind.label, kind.value, explanation(kind, user)))
                 for kind in kinds_for(user)
                 if kind not in ALWAYS_MAILED
             ],

@@ -7,7 +7,10 @@ from docvqa_site.accounts.selectors import is_reviewer
 
 
 class Kind(models.TextChoices):
-    """A kind of notification. People choose for each but `SECURITY` whether it comes by mail as well."""
+    """A kind of notification. People choose for each but `SECURITY` whether it comes by mail as well.
+
+    Of all kinds, official decisions are mailed to everybody whom they are about.
+    """
 
     RESULTS = "results", "Your team's results"
     PROOFS = "proofs", "Reviews of your team's proofs"
@@ -26,10 +29,9 @@ EXPLANATIONS = {
     Kind.PROOFS: "A reviewer decides on one of your team's privacy proofs.",
     Kind.TEAM: "Someone joins, leaves or is removed; a signing key is added or revoked; you become the owner.",
     Kind.DEADLINES: "A track that your team has registered for, or has a draft or submission in, closes in a week or "
-    "in a day; its phases change; a phase has ended. For organizers: a phase has ended, and is to be closed.",
+    "in a day; its phases change; a phase has ended.",
     Kind.ANNOUNCEMENTS: "Messages from the organizers to all participants, to the teams of a track, or to your team; "
-    "the rules change of a track that your team has registered for, or has a draft or submission in; "
-    "someone accepts your invitation to review or organize.",
+    "the rules change of a track that your team has registered for, or has a draft or submission in.",
     Kind.REVIEWING: "New, revised or overdue proofs, those that need another reviewer, and the final verdicts "
     "on proofs that you decided on; at most one reminder a day.",
     Kind.OPERATIONS: "Evaluation steps that no worker is running, examinations that no machine is running, and "
@@ -37,7 +39,20 @@ EXPLANATIONS = {
     Kind.SECURITY: "Changes to your password, email address or login methods; new API tokens; the deletion of your "
     "account.",
 }
+# What organizers are notified of in addition.
+OF_ORGANIZERS = {
+    Kind.DEADLINES: "For organizers: a phase has ended, and is to be closed.",
+    Kind.ANNOUNCEMENTS: "For organizers: someone accepts your invitation to review or organize.",
+}
 ALWAYS_MAILED = frozenset({Kind.SECURITY})
+# The official decisions of the organizers, in the words of pages and mails.
+OFFICIAL = "disqualifications and changes of rules and deadlines"
+
+
+def explanation(kind: Kind, user: User) -> str:
+    """Return what `user` gets notifications of this kind about."""
+    more = OF_ORGANIZERS.get(kind, "") if user.is_staff else ""
+    return f"{EXPLANATIONS[kind]} {more}".strip()
 
 
 def kinds_for(user: User) -> list[Kind]:

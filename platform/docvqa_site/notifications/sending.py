@@ -8,18 +8,24 @@ from django.db import transaction
 from django.urls import reverse
 
 from docvqa_site.accounts.models import User
-from docvqa_site.notifications.kinds import ALWAYS_MAILED, Kind
+from docvqa_site.notifications.kinds import ALWAYS_MAILED, OFFICIAL, Kind
 from docvqa_site.notifications.models import MailTurnedOff, Notification
 from docvqa_site.notifications.preferences import link_token
 
 
 @transaction.atomic
 def notify(
-    people: Iterable[User], kind: Kind, subject: str, paragraphs: Iterable[str], *, key: str = ""
+    people: Iterable[User],
+    kind: Kind,
+    subject: str,
+    paragraphs: Iterable[str],
+    *,
+    key: str = "",
+    is_official: bool = False,
 ) -> int:
     """Notify these people, and return how many they are. A last paragraph that is an address of the site is a link.
 
-    With a `key`, those who were notified under it before are left out.
+    With a `key`, those who were notified under it before are left out. A decision that `is_official` is mailed to all.
     """
     # An erased person has no address any more.
     recipients = [user for user in people if user.erased_at is None]
@@ -28,8 +34,15 @@ def notify(
         recipients = [user for user in recipients if user.pk not in before]
     subject, texts = " ".join(subject.split()), list(paragraphs)
     add_notifications(recipients, kind, subject, texts, key=key)
-    off = set(MailTurnedOff.objects.filter(kind=kind, user__in=recipients).values_list("user_id", flat=True))
-    mails = [_mail(user, kind, subject, texts) for user in recipients if user.pk not in off]
+    turned_off = MailTurnedOff.objects.filter(kind=kind, user__in=recipients).values_list(
+        "user_id", flat=True
+    )
+    off = set() if is_official else set(turned_off)
+    mails = [
+        _mail(user, kind, subject, texts, is_official=is_official)
+        for user in recipients
+        if user.pk not in off
+    ]
     get_connection().send_messages(mails)
     return len(recipients)
 
@@ -53,11 +66,15 @@ def add_notifications(
     )
 
 
-def _mail(user: User, kind: Kind, subject: str, paragraphs: Sequence[str]) -> EmailMessage:
+def _mail(
+    user: User, kind: Kind, subject: str, paragraphs: Sequence[str], *, is_official: bool
+) -> EmailMessage:
     preferences = settings.SITE_URL + reverse("notifications:list")
     headers = {"Auto-Submitted": "auto-generated"}
     if kind in ALWAYS_MAILED:
         footer = "You can't unsubscribe from emails about your account's security."
+    elif is_official:
+        footer = f"You can't unsubscribe from emails about {OFFICIAL}."
     else:
         link = settings.SITE_URL + reverse("notifications:unsubscribe", args=[link_token(user, kind)])
         # RFC 8058: the reader's mail program ends these mails by a POST to the link, without a log-in.

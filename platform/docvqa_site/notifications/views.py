@@ -11,6 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from docvqa_site.accounts.requests import UserRequest
 from docvqa_site.notifications.forms import MailForm
 from docvqa_site.notifications.inbox import mark_read, notifications_of
+from docvqa_site.notifications.kinds import OFFICIAL
 from docvqa_site.notifications.preferences import choose_mails, read_link_token, turn_off
 from docvqa_site.ui.paging import page_of
 
@@ -24,7 +25,7 @@ def inbox(request: UserRequest) -> HttpResponse:
     """List the user's notifications, newest first, beside the choice of mails. Looking marks none as read."""
     page = page_of(notifications_of(request.user), PAGE_LENGTH, request.GET.get("page"))
     newest = notifications_of(request.user).order_by("-pk").values_list("pk", flat=True).first()
-    context = {"page": page, "newest": newest, "form": MailForm(request.user)}
+    context = {"page": page, "newest": newest, "form": MailForm(request.user), "official": OFFICIAL}
     return render(request, "notifications/list.html", context)
 
 
@@ -73,5 +74,5 @@ def unsubscribe(request: HttpRequest, token: str) -> HttpResponse:
     user, kind = found
     if request.method == "POST":
         turn_off(user, kind, by="link")
-    context = {"kind": kind, "is_done": request.method == "POST"}
+    context = {"kind": kind, "is_done": request.method == "POST", "official": OFFICIAL}
     return render(request, "notifications/unsubscribe.html", context)

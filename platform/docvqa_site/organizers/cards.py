@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib.auth.models import Group
-from django.db.models import QuerySet
+from django.db.models import Case, Count, F, Q, QuerySet, Value, When
 from django.template.defaultfilters import pluralize
 from django.urls import reverse
 
@@ -24,6 +24,12 @@ from docvqa_site.teams.models import Team
 
 # What is newer is new.
 NEW = timedelta(days=7)
+# How the members of each group are called.
+GROUPS = {
+    REVIEWERS: ("reviewer", ""),
+    ORGANIZERS: ("organizer", " of all tracks"),
+    TRACK_ORGANIZERS: ("organizer", " of single tracks"),
+}
 
 
 @dataclass(frozen=True)
@@ -40,33 +46,47 @@ class Card:
     facts: list[Fact]
 
 
-def counted_for(judged: QuerySet[Submission], now: datetime) -> dict[str, QuerySet[Any]]:
+def counted_for(judged: QuerySet[Submission]) -> dict[str, QuerySet[Any]]:
     """Return what the cards count; `judged` is what the organizer has no conflict of interest about."""
     private = judged.filter(track__ranking__in=WITH_PROOFS)
-    accounts = User.objects.filter(is_active=True)
-    # A track that is set up has submissions of a team of its own, which try it.
-    public = Submission.objects.filter(track__is_draft=False)
-    teams = Team.objects.exclude(submissions__track__is_draft=True)
-    drafts = public.filter(state=SubmissionState.DRAFT)
     return {
-        "accounts": accounts,
-        "new accounts": accounts.filter(date_joined__gt=now - NEW),
-        "teams": teams,
-        "new teams": teams.filter(created_at__gt=now - NEW),
-        "drafts": drafts,
-        "teams with drafts": Team.objects.filter(pk__in=drafts.values("team")),
+        "drafts": _drafts(),
         "pending invitations": StaffInvitation.objects.filter(accepted_at=None),
-        "reviewers": accounts.filter(groups__name=REVIEWERS),
-        "organizers": accounts.filter(groups__name=ORGANIZERS),
-        "track organizers": accounts.filter(groups__name=TRACK_ORGANIZERS),
-        "superusers": accounts.filter(is_superuser=True),
+        "superusers": User.objects.filter(is_active=True, is_superuser=True),
         "open appeals": private.filter(appealed(), state=SubmissionState.SUBMITTED),
-        "news": NewsItem.objects.all(),
-        "scheduled news": NewsItem.objects.filter(published_at__gt=now),
         "downloads": Download.objects.filter(is_offered=True),
         "terms": Terms.objects.all(),
         "final results": FinalResults.objects.all(),
     }
+
+
+def kinds_for(now: datetime) -> "list[QuerySet[Any, Any]]":
+    """Return what the cards count by kind: accounts, teams and news by age, accounts by group, and drafting teams."""
+    accounts = User.objects.filter(is_active=True)
+    # A track that is set up has submissions of a team of its own, which try it.
+    teams = Team.objects.exclude(submissions__track__is_draft=True)
+    drafting = _drafts().order_by().values(part=Value("teams with drafts"))
+    of_groups = accounts.filter(groups__name__in=GROUPS).order_by().values(part=F("groups__name"))
+    return [
+        _by_age(accounts, Q(date_joined__gt=now - NEW), "new accounts", "earlier accounts"),
+        _by_age(teams, Q(created_at__gt=now - NEW), "new teams", "earlier teams"),
+        _by_age(NewsItem.objects.all(), Q(published_at__gt=now), "scheduled news", "published news"),
+        drafting.annotate(count=Count("team", distinct=True)),
+        of_groups.annotate(count=Count("pk")),
+    ]
+
+
+def _drafts() -> QuerySet[Submission]:
+    # Without a time, by whose index they are found.
+    return Submission.objects.filter(
+        submitted_at__isnull=True, state=SubmissionState.DRAFT, track__is_draft=False
+    )
+
+
+def _by_age(rows: QuerySet[Any], is_new: Q, new: str, earlier: str) -> "QuerySet[Any, Any]":
+    kind = Case(When(is_new, then=Value(new)), default=Value(earlier))
+    found: QuerySet[Any, Any] = rows.order_by().values(part=kind).annotate(count=Count("pk"))
+    return found
 
 
 def cards_for(organizer: User, counts: Mapping[str, int]) -> list[Card]:
@@ -81,26 +101,25 @@ def cards_for(organizer: User, counts: Mapping[str, int]) -> list[Card]:
 
 
 def _people(organizer: User, counts: Mapping[str, int]) -> Iterator[Fact]:
-    accounts, teams = _number(counts["accounts"], "account"), _number(counts["teams"], "team")
-    yield _fact(organizer, f"{accounts}, {counts['new accounts']} new this week", "accounts.user")
+    new = {noun: counts.get(f"new {noun}s", 0) for noun in ("account", "team")}
+    accounts, teams = (
+        _number(counts.get(f"earlier {noun}s", 0) + count, noun) for noun, count in new.items()
+    )
+    yield _fact(organizer, f"{accounts}, {new['account']} new this week", "accounts.user")
     may = organizer.has_perm("submissions.view_submission")
-    yield Fact(f"{teams}, {counts['new teams']} new this week", reverse("organizers:teams") if may else "")
-    drafts, by_teams = _number(counts["drafts"], "draft"), _number(counts["teams with drafts"], "team")
+    yield Fact(f"{teams}, {new['team']} new this week", reverse("organizers:teams") if may else "")
+    drafts, by_teams = _number(counts["drafts"], "draft"), _number(counts.get("teams with drafts", 0), "team")
     yield _fact(
         organizer,
         f"{drafts} by {by_teams}",
         "submissions.submission",
         f"?state__exact={SubmissionState.DRAFT}",
     )
-    groups = Group.objects.in_bulk([REVIEWERS, ORGANIZERS, TRACK_ORGANIZERS], field_name="name")
+    groups = Group.objects.in_bulk([*GROUPS], field_name="name")
     # Superusers, and people with permissions of their own, are in no group.
-    for noun, name in (
-        ("reviewers", REVIEWERS),
-        ("organizers", ORGANIZERS),
-        ("track organizers", TRACK_ORGANIZERS),
-    ):
+    for name, (noun, which) in GROUPS.items():
         of_group = f"?is_active__exact=1&groups__id__exact={groups[name].pk}"
-        yield _fact(organizer, f"{counts[noun]} in the {name} group", "accounts.user", of_group)
+        yield _fact(organizer, f"{_number(counts.get(name, 0), noun)}{which}", "accounts.user", of_group)
     may_see = organizer.has_perm("challenge.change_track")
     yield Fact(
         _number(counts["pending invitations"], "pending invitation"),
@@ -123,8 +142,9 @@ def _proofs(organizer: User, counts: Mapping[str, int]) -> Iterator[Fact]:
 
 
 def _content(organizer: User, counts: Mapping[str, int]) -> Iterator[Fact]:
-    news = _number(counts["news"], "news item")
-    yield _fact(organizer, f"{news}, {counts['scheduled news']} scheduled", "news.newsitem")
+    scheduled = counts.get("scheduled news", 0)
+    news = _number(counts.get("published news", 0) + scheduled, "news item")
+    yield _fact(organizer, f"{news}, {scheduled} scheduled", "news.newsitem")
     yield _fact(organizer, f"{_number(counts['downloads'], 'download')} offered", "downloads.download")
     yield _fact(organizer, f"{_number(counts['terms'], 'version')} of terms", "downloads.terms")
     published = _number(counts["final results"], "publication")

@@ -24,7 +24,7 @@ def notified_sentence(track: Track) -> str:
     verb = pluralize(people, "is,are")
     return (
         f"{people} {pluralize(people, 'person,people')} whose team has registered for this track, or has a draft or "
-        f"submission in it, {verb} notified, on the site and by email unless they have turned it off."
+        f"submission in it, {verb} notified, on the site and by email."
     )
 
 
@@ -44,5 +44,7 @@ def notify_of_change(
     for team, names in runs.items():
         loses = f"Because of this change, these runs of your team lose their ranks: {'; '.join(names)}."
         members = people.filter(membership__team=team)
-        notify(members, Kind.RESULTS, f"{track}: your team loses a rank", [paragraph, loses, page])
-    notify(people.exclude(membership__team__in=runs), kind, subject, [paragraph, page])
+        subject_of_loss = f"{track}: your team loses a rank"
+        notify(members, Kind.RESULTS, subject_of_loss, [paragraph, loses, page], is_official=True)
+    others = people.exclude(membership__team__in=runs)
+    notify(others, kind, subject, [paragraph, page], is_official=True)

@@ -42,6 +42,8 @@ from docvqa_site.ui.plain_text import plain_text
 
 # The ranks of each board that the page of the results shows.
 SHOWN_RANKS = 10
+# Those without a rank that organizers see before they close the phase.
+SHOWN_UNRANKED = 50
 MOST_LISTED = 20
 # Whose run was disqualified before has had the time to appeal.
 APPEAL_TIME = timedelta(days=14)
@@ -82,6 +84,24 @@ class Publication:
     slug: str
     title: str
     text: str = ""
+
+
+@dataclass(frozen=True)
+class Announcement:
+    """What announces results: a lead and the organizers' text on News, where it is Markdown, and by email."""
+
+    lead: str
+    text: str
+    address: str
+
+    @property
+    def news(self) -> str:
+        link = f"[Standings, files and how to cite them]({self.address})"
+        return "\n\n".join(filter(None, [self.lead, self.text, link]))
+
+    @property
+    def paragraphs(self) -> list[str]:
+        return [*filter(None, [self.lead, plain_text(self.text)]), self.address]
 
 
 class NotReadyError(Exception):
@@ -136,6 +156,20 @@ def standings(phase: Phase, length: int = SHOWN_RANKS) -> list[dict[str, object]
         }
         for board, rows in zip(boards, found, strict=True)
     ]
+
+
+def unranked(phase: Phase) -> list[dict[str, object]]:
+    """Return the first rows without a rank of each board that has any: the files have them, and the reason."""
+    selection = Selection(phase=phase.name)
+    boards = [
+        {
+            "board": at_budget(board.budget, "ε = {}", "{:g}".format),
+            "rows": board.unranked(selection, 0, SHOWN_UNRANKED),
+            "more": max(0, board.counts(selection)[1] - SHOWN_UNRANKED),
+        }
+        for board in stored_boards(phase.track)
+    ]
+    return [board for board in boards if board["rows"]]
 
 
 def warnings(phase: Phase, now: datetime) -> Iterator[str]:
@@ -214,28 +248,32 @@ def close_phase(phase: Phase, publication: Publication, *, seen: str, actor: Use
         **correction,
         sha256=_hashes(files),
     )
-    _announce(results, earlier, publication.text, address)
+    _announce(results, announcement_of(phase, publication, earlier))
     return results
 
 
-def _announce(results: FinalResults, earlier: FinalResults | None, text: str, address: str) -> None:
-    """Publish the results among the news, and notify everybody who takes part in the track."""
-    track = results.phase.track
-    lead = f"The results of the phase “{results.phase}” of {track} are final."
+def announcement_of(phase: Phase, publication: Publication, earlier: FinalResults | None) -> Announcement:
+    """Return what announces the results of the phase, or that they replace the `earlier` ones."""
+    lead = f"The results of the phase “{phase}” of {phase.track} are final."
     if earlier:
         lead = (
-            f"The final results of the phase “{results.phase}” of {track} have been corrected. "
+            f"The final results of the phase “{phase}” of {phase.track} have been corrected. "
             f"They replace “{earlier}” of {earlier.made_at:%b %-d, %Y}. Reason:"
         )
+    address = settings.SITE_URL + FinalResults(slug=publication.slug).get_absolute_url()
+    return Announcement(lead, publication.text, address)
+
+
+def _announce(results: FinalResults, announcement: Announcement) -> None:
+    """Publish the results among the news, and notify everybody who takes part in the track."""
     NewsItem.objects.create(
         title=results.title,
         slug=f"results-{results.slug}",
-        text="\n\n".join(filter(None, [lead, text, f"[Standings, files and how to cite them]({address})"])),
+        text=announcement.news,
         published_at=results.made_at,
     )
-    notify(
-        participants(track), Kind.RESULTS, results.title, [*filter(None, [lead, plain_text(text)]), address]
-    )
+    people = participants(results.phase.track)
+    notify(people, Kind.RESULTS, results.title, announcement.paragraphs)
 
 
 def _hashes(files: dict[str, bytes]) -> dict[str, str]:

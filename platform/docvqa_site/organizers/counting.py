@@ -6,13 +6,11 @@ from typing import Any
 from django.db.models import Count, QuerySet, Value
 
 
-def counted(
-    parts: Mapping[str, QuerySet[Any]], kinds: "QuerySet[Any, Any]"
-) -> tuple[dict[str, int], list[tuple[str, int]]]:
-    """Return how many rows each of the parts has, by its name, and what a query of `part` and `count` yields."""
-    queries = [
+def counted(parts: Mapping[str, QuerySet[Any]], *kinds: "QuerySet[Any, Any]") -> dict[str, int]:
+    """Return how many rows each of the parts has, by its name, and what queries of `part` and `count` yield."""
+    of_parts = [
         rows.order_by().values(part=Value(name)).annotate(count=Count("pk")) for name, rows in parts.items()
     ]
-    found = [(row["part"], row["count"]) for row in kinds.union(*queries, all=True)]
-    counts = dict.fromkeys(parts, 0) | {part: count for part, count in found if part in parts}
-    return counts, [(part, count) for part, count in found if part not in parts]
+    queries: list[Any] = [*kinds, *of_parts]
+    found = queries[0].union(*queries[1:], all=True)
+    return dict.fromkeys(parts, 0) | {row["part"]: row["count"] for row in found}

@@ -25,7 +25,7 @@ from docvqa_site.mail.models import OutgoingMail
 from docvqa_site.operations import figures
 from docvqa_site.organizers import needs
 from docvqa_site.organizers.access import CLOSING
-from docvqa_site.organizers.cards import cards_for, counted_for
+from docvqa_site.organizers.cards import cards_for, counted_for, kinds_for
 from docvqa_site.organizers.counting import counted
 from docvqa_site.organizers.days import bars, daily_submissions
 from docvqa_site.organizers.failures import failures
@@ -53,14 +53,15 @@ MOST_FLAGGED = 20
 MOST_NEAR_QUOTA = 20
 MOST_CONTESTED = 5
 # The counts of proofs that are neither accepted nor rejected for good, and what each of them is.
-UNDECIDED: dict[str, set[str]] = {
-    "unsettled proofs": set(),
-    "waiting proofs": {ProofMark.WAITING},
-    "overdue proofs": {ProofMark.WAITING, ProofMark.OVERDUE},
-    "unassigned proofs": {ProofMark.WAITING, ProofMark.UNASSIGNED},
-    "contested proofs": {ProofMark.WAITING, ProofMark.CONTESTED},
+UNDECIDED = {
+    "unsettled proofs": ProofMark(0),
+    "waiting proofs": ProofMark.WAITING,
+    "overdue proofs": ProofMark.WAITING | ProofMark.OVERDUE,
+    "unassigned proofs": ProofMark.WAITING | ProofMark.UNASSIGNED,
+    "contested proofs": ProofMark.WAITING | ProofMark.CONTESTED,
+    "tried proofs": ProofMark.WAITING | ProofMark.TRIED,
     # The link to their own reviews in the menu.
-    "own reviews": {ProofMark.WAITING, ProofMark.UNSEEN},
+    "own reviews": ProofMark.WAITING | ProofMark.UNSEEN,
 }
 
 
@@ -88,27 +89,28 @@ def desk_of(organizer: User) -> dict[str, object]:
     held = stock(now)
     queue_workers = figures.queue_workers()
     workers = worker_rows(queue_workers, held.seen_at, now)
-    counts, undecided = counted(
+    counts = counted(
         {
-            **counted_for(judged, now),
+            **counted_for(judged),
             "appeals of runs": open_appeals(judged),
             "teams without owner": teams_without_owner(),
             "waiting registrations": waiting_registrations(organizer),
             "failed mails": OutgoingMail.objects.filter(failed_at__isnull=False),
         },
         undecided_kinds(judged, organizer, now - REVIEW_TIME),
+        *kinds_for(now),
     )
     counts |= {
-        name: sum(count for kinds, count in undecided if letters <= set(kinds))
-        for name, letters in UNDECIDED.items()
+        name: sum(counts[kind] for kind in counts if kind.isdecimal() and marks in ProofMark(int(kind)))
+        for name, marks in UNDECIDED.items()
     }
     # Of those that nobody is left to decide on, it is no use to ask for an assignment or to wait.
-    stuck = without_reviewers(judged)
+    stuck = without_reviewers(judged) if counts["tried proofs"] else set()
     if stuck:
         kinds = undecided_kinds(judged.filter(pk__in=stuck), organizer, now - REVIEW_TIME)
         for row in kinds:
             for name in ("unassigned proofs", "contested proofs"):
-                counts[name] -= row["count"] if UNDECIDED[name] <= set(row["part"]) else 0
+                counts[name] -= row["count"] if UNDECIDED[name] in ProofMark(int(row["part"])) else 0
     contested = (
         contested_proofs(judged.exclude(pk__in=stuck), MOST_CONTESTED) if counts["contested proofs"] else []
     )
@@ -246,31 +248,42 @@ def judged_missing(submissions: QuerySet[Submission], tracks: Sequence[Track]) -
 
 def _first_of(*parts: QuerySet[Run]) -> list[list[Run]]:
     """Return the first `MOST_FLAGGED` of each of these queries, the newest first, with what a line says of each run."""
-    queries = [
+    firsts = [
         Run.objects.filter(pk__in=runs.order_by("-scored_at").values("pk")[:MOST_FLAGGED])
-        .select_related("submission__team", "submission__track")
-        .defer("results")
-        .annotate(part=Value(number))
         .order_by()
+        .values_list("pk", Value(number))
         for number, runs in enumerate(parts)
     ]
-    found: list[list[Run]] = [[] for _ in parts]
-    for run in queries[0].union(*queries[1:], all=True):
-        found[vars(run)["part"]].append(run)
-    return [sorted(runs, key=lambda run: run.scored_at or BEGINNING, reverse=True) for runs in found]
+    # Most of the time there are none, and to ask for their columns takes longer than to find this out.
+    found = list(firsts[0].union(*firsts[1:], all=True))
+    runs = Run.objects.select_related("submission__team", "submission__track").defer("results")
+    by_key = runs.in_bulk({key for key, _ in found}) if found else {}
+    return [
+        sorted(
+            (by_key[key] for key, number in found if number == part),
+            key=lambda run: run.scored_at or BEGINNING,
+            reverse=True,
+        )
+        for part in range(len(parts))
+    ]
 
 
 def doubtful_logs(submissions: QuerySet[Submission], tracks: Iterable[Track]) -> QuerySet[Run]:
     """Return their runs that only a flagged log keeps from a rank in these tracks."""
     by_bytes = [track for track in tracks if track.kind.rule.ranks_bytes]
-    return Run.objects.filter(
-        Q(submission__phase__requires_counted=False) | Q(counting=COUNTED),
+    # Where bytes rank, there are no budgets: the index of their board has all of this.
+    flagged = Run.objects.filter(
         scored_at__isnull=False,
-        submission__in=submissions.filter(track__in=by_bytes, practice=False),
-        submission__state=SubmissionState.SUBMITTED,
+        budget__isnull=True,
         disqualified_because="",
         log_flag__isnull=False,
         log_accepted_at__isnull=True,
+    )
+    return Run.objects.filter(
+        Q(submission__phase__requires_counted=False) | Q(counting=COUNTED),
+        pk__in=flagged.values("pk"),
+        submission__in=submissions.filter(track__in=by_bytes, practice=False),
+        submission__state=SubmissionState.SUBMITTED,
     )
 
 

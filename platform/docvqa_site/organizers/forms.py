@@ -15,7 +15,7 @@ from docvqa_site.evaluation.inventories import stock
 from docvqa_site.liveness.models import Outage
 from docvqa_site.organizers import phase_changes, rule_changes, track_changes
 from docvqa_site.organizers.announcements import NARROWED, Audience, audiences_for, tracks_for
-from docvqa_site.organizers.choosing import LeakageField, NumbersField, offered, reject_unmatched
+from docvqa_site.organizers.choosing import LeakageField, NumbersField, SizeField, offered, reject_unmatched
 from docvqa_site.reviews.run_appeals import MAX_ANSWER
 from docvqa_site.submissions.quota import MOST_EXTRA
 
@@ -35,6 +35,7 @@ HELP = {
     "drawn_rounds": "How many rounds the site picks at random, besides the last one, for a replay or a byte check. If "
     "a draft's rounds were already picked when you change this, its team must train a replayable run again, and upload "
     "messages again.",
+    "max_checkpoint_bytes": "Such as 2 GB or 500 MB.",
     "challenges_per_day": "How many challenges a team can get in any 24 hours: one for each new training record, and "
     "one for each new index of messages that are too large to be attached.",
 }
@@ -46,8 +47,13 @@ class PublicReason(forms.Form):
     reason = forms.CharField(
         max_length=300,
         required=False,
-        help_text="Shown publicly with the change on the track page. Required if ranks change.",
+        help_text="Shown publicly with the change on the track page.",
     )
+
+    def require_if(self, condition: str) -> None:
+        """Say in the label under which condition a reason is required: what that is, a preview alone shows."""
+        self.fields["reason"].label = f"Reason (required if {condition})"
+        self.fields["reason"].widget.is_required_later = True
 
 
 class OfOneKind(forms.ModelForm[Track], PublicReason):
@@ -82,6 +88,10 @@ class TrackForm(OfOneKind):
         field_classes = {"budgets": NumbersField}
         help_texts = HELP
 
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self.require_if("ranks change")
+
 
 class RulesForm(OfOneKind):
     """The texts of a track, and what its evaluator applies: base weights and test set among what workers report."""
@@ -94,7 +104,7 @@ class RulesForm(OfOneKind):
         model = Track
         fields = tuple(name for name in rule_changes.NAMES if name not in rule_changes.LEAKAGE)
         labels = rule_changes.NAMES
-        field_classes = {"providers_per_client": NumbersField}
+        field_classes = {"providers_per_client": NumbersField, "max_checkpoint_bytes": SizeField}
         help_texts = HELP
         widgets = {
             "description": forms.Textarea(attrs={"rows": 20}),
@@ -145,6 +155,7 @@ class PhaseForm(forms.ModelForm[Phase], PublicReason):
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
         keep_fields_of(self, self.instance.track)
+        self.require_if("teams get less than a day's notice of an earlier end")
 
     class Meta:
         model = Phase
@@ -210,6 +221,7 @@ class AnswerForm(forms.Form):
 
 class ExaminationForm(forms.Form):
     level = forms.TypedChoiceField(choices=[(level.value, level.label) for level in LEVELS], coerce=int)
+    reason = forms.CharField(max_length=300, required=False)
 
 
 class MessageForm(forms.Form):
@@ -270,6 +282,19 @@ class ExtraSubmissionsForm(forms.Form):
         track.queryset = tracks
 
 
+class AdmissionForm(forms.Form):
+    """That a team is excluded from a track, or admitted again, and why."""
+
+    track = forms.ModelChoiceField(Track.objects.none(), empty_label=None)
+    reason = forms.CharField(max_length=300, help_text="Sent to the team, and kept in the audit trail.")
+
+    def __init__(self, data: Any, tracks: QuerySet[Track]) -> None:
+        super().__init__(data, prefix="admission")
+        track = self.fields["track"]
+        assert isinstance(track, forms.ModelChoiceField)  # noqa: S101
+        track.queryset = tracks
+
+
 class ResultsForm(forms.ModelForm[FinalResults]):
     """What the final results of a phase are published as."""
 
@@ -303,14 +328,6 @@ class ResultsForm(forms.ModelForm[FinalResults]):
         if FinalResults.objects.filter(title=title).exists():
             raise forms.ValidationError("Other final results have this title already.")
         return title
-
-
-class ClosingForm(ResultsForm):
-    """The same, with a box that confirms it."""
-
-    confirmed = forms.BooleanField(
-        label="Yes, publish these results permanently, and email everyone who takes part"
-    )
 
 
 class OutageForm(forms.ModelForm[Outage]):

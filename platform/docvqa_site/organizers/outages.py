@@ -186,6 +186,7 @@ def extend(phase: Phase, seen: str, *, actor: User) -> bool:
         Kind.DEADLINES,
         f"{track}: the phase “{phase}” is extended",
         [f"{text} {reason}", settings.SITE_URL + page],
+        is_official=True,
     )
     return True
 

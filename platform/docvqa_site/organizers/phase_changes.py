@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
@@ -45,6 +45,8 @@ NAMES = {
     "examined_level": "Examination",
     "requires_counted": "Counted bytes only",
 }
+# How long before an earlier end teams learn of it without a public reason.
+NOTICE = timedelta(days=1)
 _SUBJECT = "{}: the phases have changed"
 # What a phase says where bytes rank.
 OF_BYTES = frozenset({"requires_counted"})
@@ -77,7 +79,17 @@ def preview_phase(before: Phase | None, edited: Phase, now: datetime) -> Preview
         phase_note(before, edited),
         [*_end_sentences(before, edited, now), *sentences, *_publication_sentences(before, edited, now)],
         notified=notified_sentence(edited.track),
+        new_end=edited.ends_at if before and before.ends_at != edited.ends_at else None,
+        is_short_notice=_is_short_notice(before, edited, now),
     )
+
+
+def _is_short_notice(before: Phase | None, edited: Phase, now: datetime) -> bool:
+    """Return whether a phase that hasn't ended would end earlier than it was to, and within `NOTICE`."""
+    if before is None or before.has_ended(now) or edited.ends_at is None:
+        return False
+    is_earlier = before.ends_at is None or edited.ends_at < before.ends_at
+    return is_earlier and edited.ends_at < now + NOTICE
 
 
 def _end_sentences(before: Phase | None, edited: Phase, now: datetime) -> Iterable[str]:

@@ -22,6 +22,7 @@ from docvqa_site.challenge.models import (
     Track,
 )
 from docvqa_site.evaluation.models import TestSet
+from docvqa_site.organizers.choosing import exact_size
 from docvqa_site.submissions.models import (
     Artifact,
     IndexChallenge,
@@ -42,7 +43,7 @@ EVALUATED = {
     "clients": "Clients",
     "max_rounds": "Maximum rounds",
     "first_download": "First download",
-    "max_checkpoint_bytes": "Maximum checkpoint size in bytes",
+    "max_checkpoint_bytes": "Maximum checkpoint size",
     "delta": "δ",
     "sampling_rule": "Sampling rule",
     "accountant": "Accountant",
@@ -83,6 +84,8 @@ def named(name: str, value: Any) -> object:
             return power_of_ten(value)
         case "submission_license" | "leakage_set":
             return value or "none"
+        case "max_checkpoint_bytes":
+            return exact_size(value)
         case "trainable":
             return ", ".join(value.split()) or "all"
         case "providers_per_client":
@@ -173,7 +176,7 @@ def _of_registration(track: Track, new: str) -> Iterable[str]:
     """Yield whom the admission of teams keeps from submitting, or no longer does."""
     waiting = track.registrations.filter(state=RegistrationState.WAITING).count()
     if new == Registration.NONE:
-        yield "Every team can submit, whether it has registered or not."
+        yield "Every team can submit, whether it has registered or not, unless it was declined."
         return
     drafts = Submission.objects.filter(track=track, state=SubmissionState.DRAFT)
     admitted = track.registrations.filter(state=RegistrationState.ADMITTED)

@@ -13,12 +13,12 @@ from django.shortcuts import get_object_or_404, redirect, render
 
 from docvqa_site.accounts.models import User
 from docvqa_site.accounts.requests import UserRequest
+from docvqa_site.accounts.selectors import is_reviewer
 from docvqa_site.audit.models import AuditEntry
 from docvqa_site.audit.transitions import IllegalTransitionError
 from docvqa_site.boards.corrections import corrections, published_ranks
 from docvqa_site.boards.models import newest_results
-from docvqa_site.boards.ordering import rank_in_words
-from docvqa_site.boards.standings import standings_of
+from docvqa_site.boards.standings import rank_in_words, standings_of
 from docvqa_site.challenge.rankings import DISQUALIFIED, WITH_PROOFS
 from docvqa_site.challenge.selectors import organized_tracks
 from docvqa_site.evaluation import clock
@@ -171,8 +171,13 @@ def refund_slot(request: UserRequest, run_id: UUID) -> HttpResponseBase:
 @for_organizers("submissions.change_submission", methods=POST)
 def mark(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     """Mark the run's submission as the organizers' baseline, or take the mark away."""
-    marked = request.POST.get("is_baseline") == "yes"
-    mark_baseline(_judged_run(request.user, run_id).submission, marked, request.user)
+    submission, marked = (
+        _judged_run(request.user, run_id).submission,
+        request.POST.get("is_baseline") == "yes",
+    )
+    if marked and request.POST.get("confirmed") != "yes":
+        return _back(request, run_id, UNCONFIRMED, messages.WARNING)
+    mark_baseline(submission, marked, request.user)
     text = "It is a baseline." if marked else "The method is no longer marked as a baseline."
     return _back(request, run_id, text)
 
@@ -183,7 +188,8 @@ def examine(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     if not form.is_valid():
         return _back(request, run_id, "Choose a level to request an examination.", messages.ERROR)
     try:
-        requests.request(found, TrustLevel(form.cleaned_data["level"]), by=request.user)
+        level, reason = TrustLevel(form.cleaned_data["level"]), form.cleaned_data["reason"]
+        requests.request(found, level, by=request.user, reason=reason)
     except ProblemError as error:
         return _back(request, run_id, str(error.problem), messages.ERROR)
     if requests.has_machine():
@@ -265,10 +271,14 @@ def _page(
         "form": form,
         "appeal": found.appeals.last(),
         "answer_form": AnswerForm(),
-        "rank": rank_in_words(run=found),
+        "rank": rank_in_words(found),
         "published": published_ranks(found),
         "to_correct": corrections(newest_results().filter(phase=submission.phase_id)),
         "review": _review_of(found),
+        "assigned": submission.reviews.filter(
+            assigned_at__isnull=False, decided_at__isnull=True
+        ).select_related("reviewer"),
+        "reviews_proofs": is_reviewer(request.user),
         "checks": tally([one.check for one in shown]),
         "flagged": [one for one in shown if one.check.status in DOUBTFUL],
         "unranked": shortfall(found) if found.scored_at or found.disqualified_because else "",

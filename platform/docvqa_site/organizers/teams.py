@@ -16,7 +16,7 @@ from docvqa_site.submissions.models import IndexChallenge, Submission
 from docvqa_site.submissions.quota import Quota
 from docvqa_site.submissions.selectors import closed_tracks, quota_of, submissions_of, token_counts, tokens_of
 from docvqa_site.submissions.token_fates import TokenFate, fates_of
-from docvqa_site.teams.models import Team
+from docvqa_site.teams.models import Membership, Team
 from evaluator.messages.rankings import COUNTED
 
 
@@ -44,12 +44,24 @@ def teams_for(organizer: User) -> QuerySet[Team]:
     teams = Team.objects.exclude(submissions__track__is_draft=True)
     if not organizer.organizes_single_tracks:
         return teams
-    tracks = organized_tracks(organizer).order_by()
+    return teams.filter(takes_part_in(organized_tracks(organizer)))
+
+
+def takes_part_in(tracks: QuerySet[Track]) -> Q:
+    """Return the condition that a team has registered for one of these tracks, or has a draft or submission in it."""
     takes_part = [
-        Exists(model.objects.filter(team=OuterRef("pk"), track__in=tracks))
+        Exists(model.objects.filter(team=OuterRef("pk"), track__in=tracks.order_by()))
         for model in (Submission, TeamRegistration)
     ]
-    return teams.filter(Q(*takes_part, _connector=Q.OR))
+    return Q(*takes_part, _connector=Q.OR)
+
+
+def named(text: str, organizer: User) -> Q:
+    """Return the condition that a text is in the name of a team or of a member; in an address, for who may see it."""
+    member = Q(user__name__icontains=text)
+    if organizer.has_perm("accounts.view_user"):
+        member |= Q(user__email__icontains=text)
+    return Q(name__icontains=text) | Q(Exists(Membership.objects.filter(member, team=OuterRef("pk"))))
 
 
 def with_numbers(teams: QuerySet[Team], organizer: User) -> QuerySet[Team]:
@@ -64,14 +76,18 @@ def with_numbers(teams: QuerySet[Team], organizer: User) -> QuerySet[Team]:
 
 def judged_tracks(team: Team, organizer: User) -> QuerySet[Track]:
     """Return the tracks in which the team has done something, but those that the organizer doesn't judge."""
-    judged = organized_tracks(organizer).filter(is_draft=False).exclude(pk__in=closed_tracks(organizer))
     tracks = {
         *team.registrations.values_list("track", flat=True),
         *team.run_tokens.order_by().values_list("track", flat=True).distinct(),
         *team.submissions.order_by().values_list("track", flat=True).distinct(),
         *team.index_challenges.order_by().values_list("track", flat=True).distinct(),
     }
-    return judged.filter(pk__in=tracks)
+    return excludable(organizer).filter(pk__in=tracks)
+
+
+def excludable(organizer: User) -> QuerySet[Track]:
+    """Return the public tracks from which the organizer may exclude teams: those that they don't compete in."""
+    return organized_tracks(organizer).filter(is_draft=False).exclude(pk__in=closed_tracks(organizer))
 
 
 def tracks_of(team: Team, organizer: User, now: datetime) -> list[TeamInTrack]:

@@ -56,6 +56,7 @@ class Preview:
 
     `rows` is None where the threshold stays. `difference` are the lines of texts that change. `lost` are the runs that
     lose their rank on any board. `notified` says who is notified of the change; it is empty where nobody is.
+    `new_end` is when a phase ends that ended at another time; it `is_short_notice` where that is earlier, and soon.
     """
 
     text: str
@@ -64,6 +65,15 @@ class Preview:
     difference: str = ""
     lost: frozenset[UUID] = frozenset()
     notified: str = ""
+    new_end: datetime | None = None
+    is_short_notice: bool = False
+
+    @property
+    def needs_reason_because(self) -> str:
+        """Why the change needs a public reason; empty where it needs none."""
+        if self.moves_ranks:
+            return "Ranks change"
+        return "Teams get less than a day's notice" if self.is_short_notice else ""
 
     @property
     def moves_ranks(self) -> bool:

@@ -4,13 +4,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.contrib import messages
+from django.db.models import Q
 from django.http import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 
 from docvqa_site.accounts.requests import UserRequest
+from docvqa_site.audit.models import entries_for
 from docvqa_site.boards.models import FinalResults, newest_results
-from docvqa_site.challenge.models import Phase, Track
+from docvqa_site.challenge.models import Phase, TeamRegistration, Track
 from docvqa_site.challenge.selectors import organized_tracks
 from docvqa_site.organizers import phase_changes
 from docvqa_site.organizers.access import (
@@ -24,6 +26,9 @@ from docvqa_site.organizers.access import (
 from docvqa_site.organizers.announcements import audiences_for
 from docvqa_site.organizers.forms import OfOneKind, PhaseForm, RulesForm, TrackForm
 from docvqa_site.organizers.track_changes import Changes, Preview, change_track, changes_between, preview
+from docvqa_site.ui.paging import page_of
+
+PAGE_LENGTH = 50
 
 
 @for_organizers("challenge.change_track", methods=FORM)
@@ -73,6 +78,23 @@ def _over(track: Track) -> list[tuple[Phase, FinalResults | None]]:
         for phase in track.phases.all()
         if phase.pk in published or phase.has_ended(now)
     ]
+
+
+@for_organizers("challenge.change_track")
+def history(request: UserRequest, slug: str) -> HttpResponseBase:
+    """List what organizers did about the track, its phases, registrations and people."""
+    found = _track(request, slug)
+    objects = {
+        Track: [found.pk],
+        Phase: found.phases.values_list("pk", flat=True),
+        TeamRegistration: found.registrations.values_list("pk", flat=True),
+    }
+    about = Q()
+    for model, keys in objects.items():
+        about |= Q(object_type=model._meta.label_lower, object_id__in=[str(key) for key in keys])
+    entries = entries_for(request.user).filter(about).select_related("actor")
+    context = {"track": found, "page": page_of(entries, PAGE_LENGTH, request.GET.get("page"))}
+    return render(request, "organizers/history.html", context)
 
 
 @for_organizers("challenge.change_track", methods=FORM)
@@ -147,7 +169,7 @@ def _confirmed(
         messages.info(request, "Nothing would change.")
         return redirect("organizers:track", track.slug)
     shown, seen = preview(found), request.POST.get("seen", "")
-    lacks_reason = shown.moves_ranks and not form.cleaned_data["reason"]
+    lacks_reason = bool(shown.needs_reason_because) and not form.cleaned_data["reason"]
     if seen and not lacks_reason and make(form.cleaned_data["reason"], seen):
         messages.success(request, f"{track}: {done}. The change is listed on the track page.")
         return redirect("organizers:track", track.slug)

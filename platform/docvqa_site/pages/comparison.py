@@ -1,6 +1,6 @@
 """Two methods of a track side by side, and the form that picks them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -16,10 +16,12 @@ from docvqa_site.boards.column import Shown
 from docvqa_site.boards.columns import columns_of
 from docvqa_site.boards.ranking import Entry, Row
 from docvqa_site.boards.selection import EVERYTHING, Selection
-from docvqa_site.boards.uncertainty import JOINT_LEVEL
+from docvqa_site.boards.uncertainty import Ends
 from docvqa_site.challenge.models import Track
+from docvqa_site.evaluation.test_sets.drawn_means import shown_means
 from docvqa_site.pages.question_types import TypeRow, type_rows, types_title
 from docvqa_site.ui.budgets import at_budget
+from evaluator.messages.jobs import DrawnMeans
 
 # Of each board; any other is picked on its board or its own page.
 OFFERED = 50
@@ -31,12 +33,22 @@ class Pair:
 
     track: Track
     budget: float | None
+    means: Mapping[UUID, DrawnMeans]
     first: Row
     second: Row
 
     @property
     def rows(self) -> tuple[Row, Row]:
         return self.first, self.second
+
+    @property
+    def paired(self) -> Ends | None:
+        """The paired interval of the difference of their scores; None where their workers drew other providers."""
+        # Imported here: the web process needs scipy for nothing else.
+        from evaluator.scoring.paired_draws import paired_interval
+
+        first, second = (self.means.get(row.entry.run) for row in self.rows)
+        return paired_interval(first, second) if first and second else None
 
     @property
     def types(self) -> list[TypeRow]:
@@ -54,12 +66,13 @@ class Pair:
     @property
     def lines(self) -> list[tuple[SafeString, SafeString, SafeString, str]]:
         """For each column its title, both values, and what there is to say of the two."""
+        paired = self.paired
         return [
             (
                 column.term,
                 column.content(self.first),
                 column.content(self.second),
-                column.difference(self.first, self.second),
+                column.difference(self.first, self.second, paired),
             )
             for column in columns_of(self.track, Shown.COMPARISON)
         ]
@@ -98,15 +111,16 @@ def _compared(track: Track, wanted: Sequence[UUID], version: str) -> dict[str, o
     alone = [(board.budget, found) for board, found in zip(boards, rows, strict=True) if len(found) == 1]
     methods = [_entry(submission, rows) for submission in wanted]
     found = [[row[submission] for row in rows if submission in row] for submission in wanted]
+    means = shown_means({row.entry.run: row.entry.results for _, pair in both for row in pair.values()})
     return {
         "methods": methods,
         "has_links": any(entry.code_url or entry.paper_url for entry in methods),
         "statuses": [dict.fromkeys((row.status, row.badge) for row in own) for own in found],
         "pairs": [
-            Pair(track, budget, *(found[submission] for submission in wanted)) for budget, found in both
+            Pair(track, budget, means, *(found[submission] for submission in wanted))
+            for budget, found in both
         ],
         "alone": [(budget, row.entry.method) for budget, found in alone for row in found.values()],
-        "level": f"{JOINT_LEVEL:.0%}",
     }
 
 

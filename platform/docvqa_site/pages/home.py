@@ -151,10 +151,12 @@ def _leaders(track: Track, version: str) -> SafeString:
 
     def draw() -> str:
         leaders = [BoardLeaders.of(found) for found in leaders_of(stored_boards(track))]
+        has_best = any(one.best for one in leaders)
         context = {
             "track": track,
             "leaders": leaders,
-            "has_best": any(one.best for one in leaders),
+            "heading": track.kind.best_heading(has_best=has_best),
+            "has_best": has_best,
             "is_known": any(one.best or one.under_review for one in leaders),
         }
         return render_to_string("pages/leaders.html", context)

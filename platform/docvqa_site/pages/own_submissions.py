@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 
 from docvqa_site.accounts.requests import UserRequest
 from docvqa_site.boards.ordering import pending_levels
-from docvqa_site.boards.standings import standings_of
+from docvqa_site.boards.standings import Standing, standings_of
 from docvqa_site.periods import PERIODS
 from docvqa_site.reviews.selectors import verdict_on
 from docvqa_site.reviews.verdict import Verdict
@@ -36,10 +36,10 @@ NEWEST_TOKENS = 10
 
 @dataclass(frozen=True)
 class ListedRun:
-    """A run with its rank; None where it has none. `pending` is the trust level that it lacks for a final rank."""
+    """A run with its standing; None where it has none. `pending` is the trust level that it lacks for a final rank."""
 
     run: Run
-    rank: int | None
+    standing: Standing | None
     pending: TrustLevel | None = None
 
 
@@ -90,10 +90,7 @@ def rows_of(submissions: Iterable[Submission]) -> list[ListedSubmission]:
     return [
         ListedSubmission(
             submission,
-            [
-                ListedRun(run, standings[run.pk].rank if run.pk in standings else None, lacking.get(run.pk))
-                for run in submission.runs.all()
-            ],
+            [ListedRun(run, standings.get(run.pk), lacking.get(run.pk)) for run in submission.runs.all()],
             _verdict(submission),
         )
         for submission in listed

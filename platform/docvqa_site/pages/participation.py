@@ -22,7 +22,7 @@ from docvqa_site.audit.versions import boards_versions
 from docvqa_site.boards.caching import cached
 from docvqa_site.challenge.models import Track
 from docvqa_site.downloads.models import Download
-from docvqa_site.submissions.models import Submission
+from docvqa_site.submissions.models import Submission, SubmissionState
 from docvqa_site.teams.countries import COUNTRIES
 from docvqa_site.teams.models import Team
 
@@ -72,6 +72,8 @@ class Participation:
         return f"{teams:,} team{pluralize(teams)}, {sent:,} submission{pluralize(sent)} so far"
 
 
+# Neither the organizers' baselines, nor practice, nor what was withdrawn.
+COUNTED = {"is_baseline": False, "practice": False, "state": SubmissionState.SUBMITTED}
 _PARTICIPATION = TypeAdapter(Participation)
 
 
@@ -102,7 +104,7 @@ def _count(tracks: Sequence[Track]) -> Participation:
         submissions=[
             Column(
                 f"Submissions, {track}",
-                _by_month(track.submissions.filter(is_baseline=False), "submitted_at"),
+                _by_month(track.submissions.filter(**COUNTED), "submitted_at"),
             )
             for track in tracks
         ],

@@ -66,6 +66,13 @@ MOST_CHANGES = 60
 LOW = POINT.index("anls_low")
 # Between the two parts of what is drawn of a track.
 PLOT = "<!--plot-->"
+DRAWING = re.compile(r'<svg class="plot-(?:wide|narrow)".*?</svg>', re.DOTALL)
+MARK = re.compile(r'<(?:circle|path) class="plot-mark [^>]*/>')
+OWN_MARK = re.compile(r'<(?:circle|path) class="plot-mark [^>]* data-here[^>]*/>')
+KEY = (
+    '<li class="plot-key"><svg viewBox="0 0 28 10" aria-hidden="true">'
+    '<circle class="plot-mark plot-here" cx="14" cy="5" r="4"/></svg>{}</li>'
+)
 
 
 @dataclass(frozen=True)
@@ -140,7 +147,7 @@ def plot_with_mark(submission: Submission) -> SafeString:
     """Return the plot of the submission's track with its runs marked; empty where it has none in it."""
     tracks = list(Track.objects.all())
     plot = at_a_glance(submission.track, tracks, boards_versions([track.pk for track in tracks])).plot
-    marked = with_marks(plot, [submission.get_absolute_url()], "The larger marks show this method.")
+    marked = with_marks(plot, [submission.get_absolute_url()], "this method")
     return marked if marked != plot else SafeString("")
 
 
@@ -149,16 +156,26 @@ def methods_in(plot: str) -> list[UUID]:
     return [UUID(key) for key in re.findall(f'data-of="{address_format().format("([-0-9a-f]{36})")}"', plot)]
 
 
-def with_marks(plot: str, addresses: Iterable[str], note: str, badge: str = "") -> SafeString:
-    """Return a plot with the methods at these addresses marked, a note on these marks, and a badge in its table."""
+def with_marks(plot: str, addresses: Iterable[str], meaning: str, badge: str = "") -> SafeString:
+    """Return a plot with the methods at these addresses marked, as its key explains, and a badge in its table."""
     drawn = plot
     for address in addresses:
         mark, row = f'data-of="{address}"', rf'(<th scope="row"><a href="{address}">[^<]*</a>)'
         if mark in plot:
             plot = re.sub(row, lambda found: found[1] + badge, plot.replace(mark, f"{mark} data-here"))
     if plot != drawn:
-        plot = plot.replace("<details>", f'<p class="muted small">{note}</p>\n  <details>', 1)
+        plot = DRAWING.sub(lambda found: _own_below(found[0]), plot)
+        plot = plot.replace("</ul>", KEY.format(meaning) + "</ul>", 1)
     return mark_safe(plot)  # noqa: S308  (a template made it)
+
+
+def _own_below(drawing: str) -> str:
+    """Return a drawing with the marked marks, which are larger than others, below those that lie on them."""
+    first = MARK.search(drawing)
+    if first is None:
+        return drawing
+    before, marks = drawing[: first.start()], drawing[first.start() :]
+    return before + "".join(OWN_MARK.findall(marks)) + OWN_MARK.sub("", marks)
 
 
 @require_safe

@@ -5,9 +5,10 @@ from uuid import UUID
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from docvqa_site.evaluation.display.results import shown_checks
+from docvqa_site.evaluation.display.results import shown_checks, summaries
 from docvqa_site.evaluation.display.status import RunStatus
 from docvqa_site.evaluation.views import status_context
 from docvqa_site.pages.citing import bibtex, cited_people, evaluated_by
@@ -49,6 +50,8 @@ def run(request: HttpRequest, submission_id: UUID, run_id: UUID) -> HttpResponse
         "signed_by": _signed_by(shown),
         "files": files,
         "checks": checks,
+        "summaries": summaries(checks),
+        "still_false": _still_false(shown),
         "is_explained": request.GET.get("explain") == "1",
         "has_restricted": not all(check.is_public for check in checks),
         "accounted": max(accounted_runs(submission), shown.run.results.joint_runs or 0),
@@ -65,6 +68,15 @@ def accounted_runs(submission: Submission) -> int:
     """Return how many training runs of the submission's team in its track were accounted."""
     tokens = RunToken.objects.filter(team=submission.team_id, track=submission.track_id)
     return tokens.exclude(run=None, events=[]).count()
+
+
+def _still_false(status: RunStatus) -> str:
+    """Return the address of what could still be false about the run, although all checks have passed."""
+    if status.epsilons:
+        return reverse("docs:document", args=["forging/"])
+    if status.run.results.decoder_bytes:
+        return reverse("docs:document", args=["forging/"]) + "#what-a-custom-codec-can-do-without-data"
+    return reverse("docs:document", args=["bytes/"]) + "#what-a-cheater-can-gain"
 
 
 def _result(status: RunStatus, step: Step) -> dict[str, object]:

@@ -8,15 +8,16 @@ the documents, orders the results and cuts their excerpts. See `docs/decisions/0
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
-from itertools import product
+from functools import cache, reduce
+from operator import or_
 from typing import Any
 
 from django.db.models import Case, Exists, F, OuterRef, Q, QuerySet, TextField, Value, When
-from django.db.models.functions import Concat
+from django.db.models.functions import Concat, Lower
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
 from docvqa_site.about.citations import PAPERS
@@ -36,6 +37,7 @@ from docvqa_site.news.models import published
 from docvqa_site.pages.fixed import FIXED_PAGES
 from docvqa_site.submissions.selectors import public_submissions
 from docvqa_site.teams.models import Team
+from docvqa_site.ui.budgets import at_budget, board_query
 
 # Of each kind, where several were found.
 SHOWN_FIRST = 5
@@ -43,6 +45,8 @@ SHOWN_FIRST = 5
 MOST_ROWS = 200
 # Of Markdown, what an excerpt is easier to read without.
 MARKS = re.compile(r"\]\([^)]*\)|[*`#\[\]]+")
+# A privacy budget, as people write it.
+BUDGET = re.compile(r"(?:ε|eps|epsilon)\s*=?\s*(\d{1,6}(?:\.\d{1,6})?)", re.IGNORECASE)
 PAGES, DOCUMENTS = "pages", "documents"
 COLUMNS = ("place", "heading", "beside", "content")
 
@@ -55,20 +59,31 @@ class Kind:
         name: In the plural, as the heading of the results.
         page: The name of the address of each, which `place` completes.
         rows: Returns what is public of it, with `COLUMNS`: what is shown and searched.
+        with_word: Returns the condition that a part of a word is in a row.
     """
 
     name: str
     page: str
     rows: Callable[[], QuerySet[Any]]
+    with_word: Callable[[str], Q]
 
     def search(self, text: str) -> list[Found]:
         return Index(self._passages(text)).search(text)
 
     def _passages(self, text: str) -> Iterator[Passage]:
-        found = self.rows().filter(_has_words(text))
+        found = self.rows().filter(self._has_words(text))
         found = found.annotate(is_named=Q(heading__icontains=text)).order_by("-is_named", "-pk")
         for place, heading, beside, content in found.values_list(*COLUMNS)[:MOST_ROWS]:
             yield Passage(reverse(self.page, args=[place]), "", heading, beside, MARKS.sub("", content))
+
+    def _has_words(self, text: str) -> Q:
+        """Return the condition that each word of a text is in a row, whatever its ending is."""
+        condition = Q()
+        for term in terms(text):
+            # An ending that was cut off may have changed the letter before it.
+            parts = [term[:-1] if len(term) > 3 or term.endswith("i") else term, *other_spellings(term)]
+            condition &= reduce(or_, map(self.with_word, parts))
+        return condition
 
 
 @dataclass(frozen=True)
@@ -98,6 +113,22 @@ class Group:
         return len(self.shown) < len(self.found)
 
 
+def _in_any_column(part: str) -> Q:
+    return reduce(or_, (Q((f"{column}__icontains", part)) for column in ("heading", "beside", "content")))
+
+
+def _in_method(part: str) -> Q:
+    """Return the same of submissions, of which there are thousands: of what is stored in lower case.
+
+    Names are looked up among teams and tracks, which are fewer.
+    """
+    lower = Lower(Value(part))
+    team, track = (model.objects.filter(name__icontains=part) for model in (Team, Track))
+    named = Q(anonymous=False) & (Q(lower_description__contains=lower) | Q(team__in=team))
+    anonymous = Q(anonymous=True, alias__icontains=part)
+    return Q(lower_title__contains=lower) | named | anonymous | Q(track__in=track)
+
+
 def _tracks() -> QuerySet[Track]:
     text = Concat("summary", Value(" "), "description", output_field=TextField())
     return Track.objects.annotate(place=F("slug"), heading=F("name"), beside=Value(""), content=text)
@@ -123,7 +154,19 @@ def _news() -> QuerySet[Any]:
 
 
 def _search_pages(text: str, joined_by: str = "AND") -> list[Found]:
-    return _pages().search(text, joined_by)
+    return [*_boards_at(text), *_pages().search(text, joined_by)]
+
+
+def _boards_at(text: str) -> Iterator[Found]:
+    """Yield the boards at the privacy budget that a text names."""
+    named = BUDGET.fullmatch(text)
+    if not named:
+        return
+    budget = float(named[1])
+    for track in Track.objects.all():
+        if budget in track.run_budgets():
+            address = f"{reverse('leaderboard:track', args=[track.slug])}{board_query(budget)}#board"
+            yield Found(address, "Leaderboard", f"{track}{at_budget(budget)}", "", SafeString(""))
 
 
 @cache
@@ -141,10 +184,10 @@ def _publications() -> Iterator[Passage]:
 
 
 KINDS = {
-    "tracks": Kind("Tracks", "challenge:track", _tracks),
-    "methods": Kind("Methods", "submissions:detail", _methods),
-    "teams": Kind("Teams", "teams:detail", _teams),
-    "news": Kind("News", "news:item", _news),
+    "tracks": Kind("Tracks", "challenge:track", _tracks, _in_any_column),
+    "methods": Kind("Methods", "submissions:detail", _methods, _in_method),
+    "teams": Kind("Teams", "teams:detail", _teams, _in_any_column),
+    "news": Kind("News", "news:item", _news, _in_any_column),
 }
 SEARCHES: dict[str, tuple[str, Callable[[str], list[Found]]]] = {
     PAGES: ("Pages", _search_pages),
@@ -180,17 +223,3 @@ def search(request: HttpRequest) -> HttpResponse:
         "shown": [group for group in groups if only in ("", group.key) or only not in some],
     }
     return render(request, "pages/search.html", context)
-
-
-def _has_words(text: str) -> Q:
-    """Return the condition that each word of a text is in a row, whatever its ending is."""
-    condition = Q()
-    for term in terms(text):
-        # An ending that was cut off may have changed the letter before it.
-        parts = [term[:-1] if len(term) > 3 or term.endswith("i") else term]
-        parts += other_spellings(term)
-        named = Q()
-        for part, column in product(parts, ("heading", "beside", "content")):
-            named |= Q((f"{column}__icontains", part))
-        condition &= named
-    return condition

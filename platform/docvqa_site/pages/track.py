@@ -19,7 +19,7 @@ from django.utils.timezone import localdate, now
 from django.views.decorators.http import require_safe
 
 from docvqa_site.audit.versions import boards_versions
-from docvqa_site.boards.boards import StoredBoard, overview_of, stored_boards
+from docvqa_site.boards.boards import StoredBoard, by_score, overview_of, stored_boards
 from docvqa_site.boards.caching import cached, page_unless_unchanged
 from docvqa_site.boards.cells import overview_row
 from docvqa_site.boards.column import TERMS, Order
@@ -50,6 +50,8 @@ PAGE_LENGTH = 50
 NEAREST = 10
 LEADING = 15
 ALL = "all"
+# Before the budget by whose scores the overview is sorted, where the highest is last.
+DOWN = "-"
 # The columns of boards that the overview of all budgets has as well.
 OVERVIEW = ("rank", "anls", "status")
 ALL_BUDGETS = "All ε"
@@ -93,12 +95,14 @@ class BoardQuery:
     Attributes:
         budget: ε of the board as the address has it; "all" for the overview, empty on a track without budgets.
         only_unranked: Whether a page of the runs without a rank is asked for.
+        by: The budget by whose scores the overview is sorted, after "-" where the highest is last; empty for none.
     """
 
     budget: str
     selection: Selection
     more: bool = False
     only_unranked: bool = False
+    by: str = ""
 
     @classmethod
     def of(cls, track: Track, query: Mapping[str, str]) -> "BoardQuery":
@@ -114,7 +118,10 @@ class BoardQuery:
         # Only what exists is kept in the cache.
         if selection.phase and selection.phase not in {phase.name for phase in track.phases.all()}:
             raise Http404("no such phase")
-        return cls(budget, selection, query.get("more") == "1", query.get("rank") == "none")
+        by = query.get("by", "") if budget == ALL else ""
+        known = by.removeprefix(DOWN) in track.board_names()
+        more, only_unranked = query.get("more") == "1", query.get("rank") == "none"
+        return cls(budget, selection, more, only_unranked, by if known else "")
 
     @property
     def is_overview(self) -> bool:
@@ -138,8 +145,21 @@ class BoardQuery:
     @property
     def query(self) -> str:
         """The address's query, without the page."""
-        shown = self.board | ({"rank": "none"} if self.only_unranked else {})
+        shown = self.board | ({"by": self.by} if self.by else {})
+        shown |= {"rank": "none"} if self.only_unranked else {}
         return "&".join(filter(None, [urlencode(shown), self.selection.query]))
+
+    @property
+    def sorted_by(self) -> str:
+        """The budget by whose scores the overview is sorted, in whichever direction; empty for none."""
+        return self.by.removeprefix(DOWN)
+
+    def head_at(self, budget: str) -> "OverviewHead":
+        """Return the head of a budget's column in the overview."""
+        is_current = budget == self.sorted_by
+        by = DOWN + budget if self.by == budget else budget
+        direction = ("ascending" if self.by.startswith(DOWN) else "descending") if is_current else ""
+        return OverviewHead(float(budget), f"?{replace(self, by=by).query}#board", direction)
 
     @property
     def other_columns(self) -> str:
@@ -155,6 +175,15 @@ class BoardQuery:
         """Return the address of the first page with the rows in another order."""
         selection = replace(self.selection, sort=sort, is_reversed=is_reversed)
         return f"?{replace(self, selection=selection).query}#board"
+
+
+@dataclass(frozen=True)
+class OverviewHead:
+    """The head of a budget's column in the overview, which sorts by its scores, and the `direction` if these do so."""
+
+    budget: float
+    address: str
+    direction: str
 
 
 def boards_in_addresses(track: Track) -> list[str]:
@@ -179,7 +208,7 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
         boards = _boards(shown, asked, request.GET.get("page"), versions[shown.pk], today, is_kept=is_kept)
         offered, glance = sorts_of(shown), at_a_glance(shown, tracks, versions)
         own = _addresses_of(team, glance.plot) if team and glance.plot else []
-        plot = with_marks(glance.plot, own, "The larger marks show your team's methods.", OWN)
+        plot = with_marks(glance.plot, own, "your team's methods", OWN)
         context = {
             "site_url": settings.SITE_URL,
             "track": shown,
@@ -195,6 +224,7 @@ def track(request: HttpRequest, slug: str) -> HttpResponse:
             "deadline": deadline,
             "quota": quota_of(team, shown, moment) if team else None,
             "phases": shown.phases.all(),
+            "budget_sorts": [(name, float(name)) for name in shown.board_names() if asked.is_overview],
             "sorts": [(sort.value, label) for sort, label in SORT_LABELS.items() if sort in offered],
             "baseline_choices": [
                 (Baselines.ALL.value, "shown"),
@@ -254,7 +284,7 @@ def _tabs(track: Track, asked: BoardQuery) -> list[Tab]:
     return [
         Tab(
             name=ALL_BUDGETS if budget == ALL else budget_text(float(budget)),
-            address="?" + replace(asked, budget=budget, only_unranked=False).query,
+            address="?" + replace(asked, budget=budget, only_unranked=False, by="").query,
             is_current=budget == asked.budget,
         )
         for budget in boards
@@ -330,18 +360,23 @@ def _overview(track: Track, asked: BoardQuery, version: str) -> str:
     boards = stored_boards(track, version)
     withheld = withheld_of(track, asked.selection, version)
     overview = overview_of(boards, asked.selection, LEADING, withheld)
+    methods = overview.methods
+    if asked.by:
+        is_reversed = asked.by.startswith(DOWN)
+        methods = by_score(methods, float(asked.sorted_by), is_reversed=is_reversed)
     unranked = dict(zip(track.board_names(), unranked_counts(track, asked.selection).values(), strict=True))
     context = {
         "track": track,
         "asked": asked,
-        "boards": [
-            (board.budget, f"?{replace(asked, budget=name).query}#board")
-            for name, board in zip(track.board_names(), boards, strict=True)
-        ],
-        "lines": [overview_row(method) for method in overview.methods],
+        "heads": [asked.head_at(name) for name in track.board_names()],
+        "lines": [overview_row(method, has_privacy=asked.more) for method in methods],
         "unranked": overview.withheld,
         "unranked_boards": [
-            (budget_text(float(name)), count, "?" + replace(asked, budget=name, only_unranked=True).query)
+            (
+                budget_text(float(name)),
+                count,
+                "?" + replace(asked, budget=name, only_unranked=True, by="").query,
+            )
             for name, count in unranked.items()
             if count
         ],

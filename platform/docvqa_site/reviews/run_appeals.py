@@ -87,6 +87,7 @@ def answer(found: RunAppeal, text: str, *, actor: User, lifts: bool = False) -> 
             text,
             settings.SITE_URL + reverse("reviews:run_appeal", args=[run.pk]),
         ],
+        is_official=True,
     )
 
 

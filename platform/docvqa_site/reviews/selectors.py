@@ -2,13 +2,13 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import date, datetime
-from enum import StrEnum
+from enum import IntFlag
 from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.models import AnonymousUser
 from django.db.models import Case, CharField, Count, Exists, F, OuterRef, Q, QuerySet, Value, When
-from django.db.models.functions import Concat
+from django.db.models.functions import Cast
 
 from docvqa_site.accounts.models import User
 from docvqa_site.accounts.selectors import is_reviewer
@@ -138,18 +138,22 @@ def awaiting_decisions(submissions: QuerySet[Submission]) -> QuerySet[Submission
     ).order_by("submitted_at", "pk")
 
 
-class ProofMark(StrEnum):
-    """What is counted of undecided proofs, each by a letter; all but `WAITING` holds for others too."""
+class ProofMark(IntFlag):
+    """What is counted of undecided proofs; all but `WAITING` holds for others too.
 
-    WAITING = "w"
-    OVERDUE = "o"
-    UNASSIGNED = "u"
-    CONTESTED = "c"
-    UNSEEN = "s"
+    `TRIED` are those on which somebody has decided or stepped aside.
+    """
+
+    WAITING = 1
+    OVERDUE = 2
+    UNASSIGNED = 4
+    CONTESTED = 8
+    UNSEEN = 16
+    TRIED = 32
 
 
 def undecided_kinds(submissions: QuerySet[Submission], reviewer: User, due: datetime) -> "QuerySet[Any, Any]":
-    """Return how many proofs are `undecided`, by the letters of what each is, in one pass over them.
+    """Return how many proofs are `undecided`, by the number of what each is, in one pass over them.
 
     Args:
         reviewer: Whose decision counts as seen, and whose recusal.
@@ -159,26 +163,37 @@ def undecided_kinds(submissions: QuerySet[Submission], reviewer: User, due: date
     decided = ProofReview.objects.filter(reviewer=reviewer).exclude(**PENDING)
     seen = Q(pk__in=decided.values("submission")) | Q(pk__in=reviewer.recusals.values("submission"))
     kinds = {
-        ProofMark.WAITING: Q(waits_for_reviewers(), state=SubmissionState.SUBMITTED),
+        # Of undecided ones alone: a rejected one is among them only with an open appeal; see `waits_for_reviewers`.
+        ProofMark.WAITING: Q(
+            Q(change_requests=0) | Q(rejections__gt=0) | tallies.rejected(), state=SubmissionState.SUBMITTED
+        ),
         ProofMark.OVERDUE: Q(published_at__lt=due),
         # Of contested ones, all reviewers were asked by email.
         ProofMark.UNASSIGNED: Q(rejections=0) & ~Q(pk__in=asked.values("submission")),
         ProofMark.CONTESTED: Q(rejections__gt=0),
         ProofMark.UNSEEN: ~seen,
+        ProofMark.TRIED: _tried(),
     }
-    letters = [
-        Case(When(condition, then=Value(letter.value)), default=Value(""))
-        for letter, condition in kinds.items()
-    ]
-    found = undecided(submissions).order_by().values(part=Concat(*letters, output_field=CharField()))
-    return found.annotate(count=Count("pk"))
+    marks: Any = sum(
+        (
+            Case(When(condition, then=Value(mark.value)), default=Value(0))
+            for mark, condition in kinds.items()
+        ),
+        Value(0),
+    )
+    return undecided(submissions).order_by().values(part=Cast(marks, CharField())).annotate(count=Count("pk"))
+
+
+def _tried() -> Q:
+    """Return the condition that somebody has decided on a proof, or stepped aside."""
+    return Q(acceptances__gt=0) | Q(rejections__gt=0) | Q(pk__in=Recusal.objects.values("submission"))
 
 
 def undecided(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
     """Return those with a scored run whose proof is neither accepted nor rejected for good: somebody has to act."""
     scored = Run.objects.filter(submission=OuterRef("pk"), scored_at__isnull=False)
     is_verified = tallies.verified(F("track__required_reviews"))
-    is_open = Q(~tallies.rejected(), ~is_verified) | waits_for_reviewers()
+    is_open = Q(~tallies.rejected(), ~is_verified) | appealed()
     with_proofs = submissions.filter(track__ranking__in=WITH_PROOFS, published_at__isnull=False)
     return with_proofs.filter(Exists(scored), is_open).order_by("submitted_at", "pk")
 
@@ -188,8 +203,7 @@ def without_reviewers(submissions: QuerySet[Submission]) -> set[UUID]:
 
     Looks at the oldest `MOST_WITHOUT_REVIEWERS` on which somebody has decided or stepped aside.
     """
-    tried = Q(acceptances__gt=0) | Q(rejections__gt=0) | Q(pk__in=Recusal.objects.values("submission"))
-    waiting = awaiting_decisions(submissions.filter(tried, track__ranking__in=WITH_PROOFS))
+    waiting = awaiting_decisions(submissions.filter(_tried(), track__ranking__in=WITH_PROOFS))
     # Who has decided may decide otherwise.
     decided = F("acceptances") + F("rejections") + F("change_requests")
     lacking = waiting.annotate(lacking=F("track__required_reviews") - decided).values_list("pk", "lacking")

@@ -30,14 +30,14 @@ def code_files(submission: Submission) -> QuerySet[Artifact]:
     return found.order_by("run__budget", "kind")
 
 
-def _is_required(submission: Submission) -> bool:
+def needs_code(submission: Submission) -> bool:
     """Return whether the track requires a description and code of it, which practice needs not."""
     return submission.track.requires_code and not submission.practice
 
 
 def missing_description(submission: Submission) -> Problem | None:
     """Return the problem of a submission without a description, where its track requires one for a rank."""
-    if not _is_required(submission) or submission.description.strip():
+    if not needs_code(submission) or submission.description.strip():
         return None
     return Problem.of(
         ErrorCode.SUBMISSION_INCOMPLETE,
@@ -49,7 +49,7 @@ def missing_description(submission: Submission) -> Problem | None:
 
 def missing_code(submission: Submission) -> Problem | None:
     """Return the problem of a submission without code, where its track requires code for a rank."""
-    if not _is_required(submission) or names_commit(submission.code_url):
+    if not needs_code(submission) or names_commit(submission.code_url):
         return None
     if submission.runs.exists() and not runs_without_code(submission):
         return None

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from docvqa_site.submissions.code import needs_code
 from docvqa_site.submissions.draft_files import DraftFile, RunFiles
 from docvqa_site.submissions.models import Submission
 from evaluator.errors import Problem
@@ -33,10 +34,11 @@ def draft_steps(
     # How many files a draft needs depends on its runs.
     files_state = f"{ready_files} of {len(needed)} files" if has_runs else "no run yet"
     ready = "would have no rank" if any(board.lacks_rank for board in boards) else "ready to submit"
-    is_described = bool(submission.description) or not submission.track.requires_code
+    is_described = bool(submission.description) or not needs_code(submission)
+    undescribed = "title only" if needs_code(submission) else "title only; the rest is optional"
     steps = [
         # Elsewhere the title alone is enough to submit, but nobody learns from it what the method does.
-        ("Description", "describe", "described" if submission.description else "title only", is_described),
+        ("Description", "describe", "described" if submission.description else undescribed, is_described),
         ("Files", "files", files_state, has_runs and ready_files == len(needed)),
         ("Submission", "submit", f"{len(problems)} to do" if problems else ready, False),
     ]

@@ -13,6 +13,7 @@ from docvqa_site.ui.links import LinkField
 class TextForm(forms.ModelForm[Submission]):
     """What a team may change of its method's text at any time, also after it was submitted."""
 
+    may_change_track = False
     code_url = LinkField("Link to the code")
     paper_url = LinkField("Link to a paper")
 
@@ -36,6 +37,10 @@ class TextForm(forms.ModelForm[Submission]):
         self.fields["code_url"].help_text = code
         for name in ("description", "code_url"):
             self.fields[name].widget.is_required_later = True
+            # Beside the label, where others say that they are optional.
+            self.fields[name].widget.required_when = (
+                "required in some tracks" if self.may_change_track else "required"
+            )
 
 
 class WithdrawalForm(forms.Form):
@@ -93,6 +98,7 @@ class DraftForm(SubmissionForm):
 class NewSubmissionForm(DraftForm):
     """The same, and the track that it is for."""
 
+    may_change_track = True
     track = forms.ModelChoiceField(
         Track.objects.all(),
         empty_label="Choose a track",

@@ -131,9 +131,12 @@ class Submission(models.Model):
         output_field=models.BooleanField(),
         db_persist=True,
     )
-    # For searches: to lower thousands of titles takes most of one. A letter may become two, so it has no length.
+    # For searches: to lower thousands of texts takes most of one. A letter may become two, so they have no length.
     lower_title = models.GeneratedField(
         expression=Lower("title"), output_field=models.TextField(), db_persist=True
+    )
+    lower_description = models.GeneratedField(
+        expression=Lower("description"), output_field=models.TextField(), db_persist=True
     )
 
     class Meta:

@@ -19,8 +19,8 @@ proof_arrived = Signal()
 # `docvqa_site.proofs.shown.display_problems`, which returns why reviewers couldn't see its pages.
 display_asked = Signal()
 
-# Sent by `evaluation.notifications` with a scored `run`; received by `docvqa_site.boards.ordering.rank_in_words`, which
-# returns the run's rank in words, or an empty text where it has none.
+# Sent by `evaluation.notifications` with a scored `run`; received by `docvqa_site.boards.standings.rank_at_the_time`,
+# which returns the run's rank in words, or an empty text where it has none.
 rank_asked = Signal()
 
 # Sent by `submissions.proof_versions.send_revision` with `artifact`, the newest version of a submitted proof, and the

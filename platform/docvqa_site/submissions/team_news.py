@@ -20,6 +20,7 @@ def notify_of_disqualification(run: Run, lifted_because: str = "") -> None:
             "conditions.",
             *([f"Reason: {lifted_because}"] if lifted_because else []),
             address=run.submission.get_absolute_url(),
+            is_official=True,
         )
         return
     _notify(
@@ -31,6 +32,7 @@ def notify_of_disqualification(run: Run, lifted_because: str = "") -> None:
         "If you think this is wrong, your team can appeal once. An organizer will look at the run again and "
         "reply.",
         address=reverse("reviews:run_appeal", args=[run.pk]),
+        is_official=True,
     )
 
 
@@ -60,7 +62,13 @@ def notify_of_new_evaluation(run: Run, reason: str) -> None:
 
 
 def _notify(
-    submission: Submission, subject: str, *paragraphs: str, address: str, actor: User | None = None
+    submission: Submission,
+    subject: str,
+    *paragraphs: str,
+    address: str,
+    actor: User | None = None,
+    is_official: bool = False,
 ) -> None:
     people = [person for person in active_members(submission.team) if person != actor]
-    notify(people, Kind.RESULTS, subject, [*paragraphs, settings.SITE_URL + address])
+    texts = [*paragraphs, settings.SITE_URL + address]
+    notify(people, Kind.RESULTS, subject, texts, is_official=is_official)

@@ -52,9 +52,18 @@ def linear(title: str, values: Iterable[float], *, least_step: float = LEAST_STE
     return Axis(title, at, [Tick(f"{number:.{decimals}f}", at(number)) for number in numbers])
 
 
-def stretch(title: str, ticks: Sequence[float], text: Callable[[float], str]) -> Axis:
-    """Return an axis from the first of two or more given ticks to the last, with a margin at both ends."""
-    inner = _between(ticks[0], ticks[-1])
+def stretch(
+    title: str,
+    ticks: Sequence[float],
+    text: Callable[[float], str],
+    ends: tuple[float, float] | None = None,
+) -> Axis:
+    """Return an axis with given ticks and a margin at both ends.
+
+    Args:
+        ends: From where to where it reaches; by default from the first tick to the last, of which there are two.
+    """
+    inner = _between(*(ends or (ticks[0], ticks[-1])))
 
     def at(value: float) -> float:
         return MARGIN + (1 - 2 * MARGIN) * inner(value)
@@ -78,7 +87,7 @@ def logarithmic(
     *,
     least_gap: float = 0,
 ) -> Axis:
-    """Return a logarithmic axis that covers some values, of which 0 lies at its start, apart from all others.
+    """Return a logarithmic axis that covers some values, of which 0 lies near its start, apart from all others.
 
     Its ticks are at least `least_gap` apart if two of them can be.
     """
@@ -88,9 +97,9 @@ def logarithmic(
     inner = _between(math.log(numbers[0]), math.log(numbers[-1]))
 
     def at(value: float) -> float:
-        return start + (1 - start) * inner(math.log(value)) if value else 0.0
+        return start + (1 - start) * inner(math.log(value)) if value else MARGIN
 
-    zero = [Tick(text(0), 0)] if start else []
+    zero = [Tick(text(0), MARGIN)] if start else []
     return Axis(title, at, [*zero, *(Tick(text(one), at(one)) for one in _apart(numbers, at, least_gap))])
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 # Of a letter on average, as in the widest of the common sans-serif fonts.
 LETTER_WIDTH = 8.0
 HEIGHT = 14.0
-# Between a mark's center and its text.
-APART = 9.0
+# Between a mark's center and its text: past the ends of its interval, with the border of the letters.
+APART = 11.0
 
 
 def text_width(text: str) -> float:
@@ -69,15 +69,29 @@ class Box:
 
 @dataclass(frozen=True)
 class Label:
-    """A text that begins at `x`, on the base line at `y`."""
+    """A text in its box, which may be wider: where in it the text lies, its anchor says."""
 
     text: str
-    x: float
-    y: float
+    box: Box
+    anchor: str
+
+    @property
+    def x(self) -> float:
+        """Where the text starts or ends, or where its middle is."""
+        middle = (self.box.left + self.box.right) / 2
+        return round({"start": self.box.left, "end": self.box.right}.get(self.anchor, middle), 1)
+
+    @property
+    def y(self) -> float:
+        """The base line."""
+        return round(self.box.bottom - 3, 1)
 
 
 def placed(
-    wanted: Iterable[tuple[Sequence[str], tuple[float, float]]], taken: Sequence[Box], area: Box
+    wanted: Iterable[tuple[Sequence[str], tuple[float, float]]],
+    taken: Sequence[Box],
+    area: Box,
+    lines: Sequence[tuple[tuple[float, float], tuple[float, float]]] = (),
 ) -> list[Label]:
     """Return the texts, each beside its point where it has room, the first ones first; without room it is left out.
 
@@ -85,30 +99,32 @@ def placed(
         wanted: A text and what may take its place where there is no room for it, each with the point that it names.
         taken: What no text may cover.
         area: What no text may leave.
+        lines: Straight lines that a text crosses only where it has no other room.
     """
     occupied, found = list(taken), []
     for texts, point in wanted:
-        free = (
-            (text, box)
-            for text in texts
-            for box in _places(point, text_width(text), area)
-            if area.contains(box) and not any(box.overlaps(other) for other in occupied)
-        )
-        if place := next(free, None):
-            text, box = place
-            occupied.append(box)
-            found.append(Label(text, round(box.left, 1), round(box.bottom - 3, 1)))
+        for text in texts:
+            free = [
+                Label(text, box, anchor)
+                for box, anchor in _places(point, text_width(text), area)
+                if area.contains(box) and not any(box.overlaps(other) for other in occupied)
+            ]
+            if free:
+                label = min(free, key=lambda one: sum(one.box.is_crossed(*line) for line in lines))
+                occupied.append(label.box)
+                found.append(label)
+                break
     return found
 
 
-def _places(point: tuple[float, float], width: float, area: Box) -> Iterator[Box]:
-    """Yield where a text may be beside its point, the best place first."""
+def _places(point: tuple[float, float], width: float, area: Box) -> Iterator[tuple[Box, str]]:
+    """Yield where a text may be beside its point, and which end of it is there, the best place first."""
     x, y = point
     rows = (y - APART - HEIGHT / 2, y + APART - HEIGHT / 2, y - HEIGHT / 2)
-    for left in (x + APART, x - APART - width):
+    for left, anchor in ((x + APART, "start"), (x - APART - width, "end")):
         for top in rows:
-            yield Box(left, top, left + width, top + HEIGHT)
+            yield Box(left, top, left + width, top + HEIGHT), anchor
     # Above and below it: in the middle, or as far aside as the edge of the area demands.
     left = max(area.left, min(x - width / 2, area.right - width))
     for top in (y - APART - HEIGHT, y + APART):
-        yield Box(left, top, left + width, top + HEIGHT)
+        yield Box(left, top, left + width, top + HEIGHT), "middle"

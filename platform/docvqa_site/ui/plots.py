@@ -144,6 +144,15 @@ class LevelLabel:
 
 
 @dataclass(frozen=True)
+class PlacedTick:
+    """A tick below the area of lines: where it lies, and where the middle of its text is."""
+
+    text: str
+    at: float
+    text_at: float
+
+
+@dataclass(frozen=True)
 class Plot:
     """How one quantity depends on another.
 
@@ -206,14 +215,15 @@ class Drawing:
         return self.right - self.frame.left
 
     @property
-    def x_ticks(self) -> Iterator[Tick]:
-        """The ticks below whose texts have room beside the one before, where they lie in the view box."""
+    def x_ticks(self) -> Iterator[PlacedTick]:
+        """The ticks below whose texts have room beside the one before, and before the edge of what is around a plot."""
         free_from = 0.0
         for tick in self.plot.x.ticks:
             at, half = self._across(tick.at), text_width(tick.text) / 2
-            if at - half >= free_from:
-                free_from = at + half + TICK_GAP
-                yield Tick(tick.text, at)
+            text_at = min(at, self.frame.width + TICK_GAP - half)
+            if text_at - half >= free_from:
+                free_from = text_at + half + TICK_GAP
+                yield PlacedTick(tick.text, at, text_at)
 
     @property
     def y_ticks(self) -> list[Tick]:
@@ -293,7 +303,8 @@ class Drawing:
             # A text across the line itself would be hard to read.
             taken += [label.box, Box(self.frame.left, self.level_at - 1, self.right, self.level_at + 1)]
         area = Box(self.frame.left, 0, self.frame.width, self.bottom)
-        return placed([(target.names, target.place) for target in self.targets], taken, area)
+        lines = [part for line, corners in self.lines if not line.is_interval for part in pairwise(corners)]
+        return placed([(target.names, target.place) for target in self.targets], taken, area, lines)
 
     def _corners(self, line: Line) -> list[Point]:
         places = [self._place(point) for point in line.points]

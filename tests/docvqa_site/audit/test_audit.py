@@ -145,6 +145,17 @@ def test_entries_are_sentences_with_names_links_and_values_before_and_after(clie
 
 
 @pytest.mark.usefixtures("organizer")
+def test_an_invitation_to_every_track_names_none(client: Client) -> None:
+    track = make_track(name="Low-resource ANLS")
+    for action, role in (("invited", "reviewer"), ("joined", "all_tracks"), ("invited", "organizer")):
+        record(None, f"staff.{action}", track, role=role)
+    page = client.get("/admin/audit/auditentry/").text
+    assert "The site invited a person to the reviewers of privacy proofs, in every track" in page
+    assert "The site joined the organizers of all tracks" in page
+    assert re.search(r"The site invited a person to the staff of <a [^>]+>Low-resource ANLS", page)
+
+
+@pytest.mark.usefixtures("organizer")
 def test_not_even_organizers_add_change_or_delete_entries(client: Client) -> None:
     entry = record(None, "run.scored", make_team())
     assert client.get(reverse("admin:audit_auditentry_change", args=[entry.pk])).status_code == 200

@@ -20,6 +20,7 @@ from docvqa_site.pages import track as track_page
 from docvqa_site.submissions.models import Run, RunState, SubmissionState
 from docvqa_site.submissions.services import withdraw
 from evaluator.messages.jobs import TrustLevel
+from evaluator.messages.leakage import Leakage
 from tests.docvqa_site.factories import (
     change_results,
     make_epsilons,
@@ -72,6 +73,11 @@ def board(client, address):
     return html[html.index('id="board"') :].partition('id="plot"')[0]
 
 
+def visible(html):
+    """The text of a page."""
+    return " ".join(re.sub(r"<[^>]+>", " ", html).split())
+
+
 def shown(client, address):
     html = board(client, address)
     return [number for number in range(9) if f"Method {number}." in html]
@@ -120,7 +126,7 @@ class TestPages:
         assert 'href="?epsilon=4&amp;page=2"' in client.get("/leaderboard/privacy/?epsilon=4").text
 
     def test_the_button_that_filters_follows_the_fields(self, client, private_track):
-        for address, summary in (("", "Filter"), ("?epsilon=4", "Filter and sort")):
+        for address, summary in (("", "Filter and sort"), ("?epsilon=4", "Filter and sort")):
             form = client.get(f"/leaderboard/privacy/{address}").text.partition('class="filters"')[2]
             fields = form.partition("</form>")[0]
             assert f"<summary>{summary}</summary>" in fields
@@ -151,8 +157,46 @@ class TestPages:
         assert back
         assert unescape(back[1]) == "?epsilon=4&baselines=none#board"
         assert "board-sort" not in board(client, "/leaderboard/privacy/?epsilon=4&rank=none")
-        overview = board(client, "/leaderboard/privacy/?baselines=none")
-        assert 'href="?epsilon=4&amp;baselines=none#board"><span class="visually-hidden">Board at' in overview
+
+    def test_the_overview_is_sorted_by_the_score_at_each_budget(self, client, private_track):
+        for number, anls in ((7, 0.5), (8, 0.6)):
+            run = add_run(private_track, number, budget=4.0, epsilon=3.0, anls=0.95 - number / 100)
+            make_run(run.submission, state=RunState.SCORED, budget=1.0, epsilon=0.9, anls=anls)
+        titles = re.compile(r"Method (\d)\.</a>")
+
+        def order(query=""):
+            return titles.findall(board(client, f"/leaderboard/privacy/{query}").partition("<tbody>")[2])
+
+        assert order() == ["8", "0", "7", "1", "2"]
+        # Those without a run at this budget come last, whichever way.
+        assert order("?epsilon=all&by=1") == ["8", "7", "0", "1", "2"]
+        assert order("?epsilon=all&by=-1") == ["7", "8", "0", "1", "2"]
+        assert order("?epsilon=all&by=4") == ["0", "7", "8", "1", "2"]
+        assert order("?epsilon=all&by=5") == order()
+        html = board(client, "/leaderboard/privacy/?epsilon=all&by=1&baselines=none")
+        sort = r'<th scope="col" class="num"[^>]*aria-label="ε = {}"{}><a class="{}" href="([^"]+)"'
+        sort = sort.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
+        here = re.search(sort.format(1, ' aria-sort="descending"', "board-sorted"), html)
+        other = re.search(sort.format(4, "", "board-sort"), html)
+        assert here
+        assert other
+        assert unescape(here[1]) == "?epsilon=all&by=-1&baselines=none#board"
+        assert unescape(other[1]) == "?epsilon=all&by=4&baselines=none#board"
+        assert '<option value="1" selected>ANLS at ε\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}1</option>' in html
+        assert "ANLS and rank, sorted by ANLS at ε\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}1" in html
+        assert 'href="?epsilon=4&amp;baselines=none#board"' in html
+
+    def test_the_overview_has_epsilon_joint_epsilon_and_leakage_on_demand(self, client, private_track):
+        private_track.leakage_set = "red"
+        private_track.save()
+        found = {"epsilon": 0.95, "joint_epsilon": 1.83, "leakage": Leakage(providers=120)}
+        add_run(private_track, 8, budget=1.0, anls=0.5, **found)
+        said = "ε 0.9500 , joint 1.8300"
+        assert said not in visible(board(client, "/leaderboard/privacy/"))
+        more = board(client, "/leaderboard/privacy/?epsilon=all&more=1")
+        assert f"{said} leakage n.s." in visible(more)
+        assert re.search(r'<a class="board-more" href="[^"]+#board">Without ε and leakage</a>', more)
+        assert "“With ε and leakage”" in client.get("/leaderboard/privacy/").text
 
     def test_a_board_explains_its_status_exports_and_command(self, client, track, private_track):
         private = client.get("/leaderboard/privacy/").text
@@ -161,7 +205,10 @@ class TestPages:
         assert 'href="/docs/glossary/#row-anls">ANLS</a>' in private.partition("In the glossary: ")[2]
         assert "is part of the" in private.partition('id="verify"')[2].partition("</p>")[0]
         assert "Under review: reviewers have yet to accept the privacy proof" in private
-        assert "requires no proof" in client.get(f"/leaderboard/{track.slug}/").text
+        by_bytes = client.get(f"/leaderboard/{track.slug}/").text
+        assert "requires no proof" in by_bytes
+        only_workers = "the site's workers made the count, and the messages aren't public"
+        assert [only_workers in page for page in (private, by_bytes)] == [False, True]
 
     def test_the_title_of_the_page_names_the_board(self, client, track, private_track):
         titles = {
@@ -219,7 +266,8 @@ class TestPages:
             link = re.search(rf'<a class="board-more" href="[^"]+#board">{words}</a>', html)
             assert link
             assert link.start() < html.index("<table")
-        assert "board-more" not in board(client, "/leaderboard/privacy/")
+        overview = board(client, "/leaderboard/privacy/")
+        assert re.search(r'<a class="board-more" href="[^"]+#board">With ε</a>', overview)
 
     def test_every_head_is_explained_below_the_board(self, client, private_track):
         html = board(client, "/leaderboard/privacy/?epsilon=4")
@@ -260,7 +308,7 @@ class TestPages:
         assert page.count("data-here") == 2
         # Between the drawings and the table of their numbers, which may be unfolded.
         plot = page[page.index('<figure class="card stack plot">') :]
-        assert plot.index("The larger marks show your team's methods.") < plot.index("<summary>Data table")
+        assert plot.index("</svg>your team's methods</li>") < plot.index("<summary>Data table")
         assert shown(client, f"/leaderboard/communication/?team={team.slug}") == [8]
         assert "<strong>6</strong>" in client.get(f"/leaderboard/communication/?team={team.slug}").text
 
@@ -356,7 +404,7 @@ class TestPages:
             change_results(Run.objects.get(pk=run), decimals=2)
         boards_changed(track.pk)
         html = client.get("/leaderboard/private/").text
-        assert "0.04 (from scores with four decimals) above the baseline Method 2." in html
+        assert "0.04 above the baseline Method 2., computed before rounding" in html
 
     def test_a_page_without_unranked_runs_says_so_and_the_overview_leads_to_none(self, client):
         track = make_track(BEST_ANLS_AT_BUDGET, slug="private", budgets=[1, 4])

@@ -1,15 +1,17 @@
 """The plots of the leaderboards: what they draw, that a keyboard reaches it, and that a table has the same numbers."""
 
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from django.utils import timezone
 
 from docvqa_site.audit.versions import boards_changed
+from docvqa_site.boards.plots import time_axis
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
 from docvqa_site.reviews.models import Decision, ProofReview
 from docvqa_site.submissions.models import Run, RunState, Submission, SubmissionState
+from docvqa_site.ui.axes import MARGIN
 from docvqa_site.ui.labels import text_width
 from docvqa_site.ui.plots import NARROW
 from tests.docvqa_site.factories import make_run, make_submission, make_track, make_user
@@ -224,14 +226,42 @@ def test_the_line_of_each_leading_method_is_named_at_its_end(client):
     assert all(float(x) > float(line.split()[0].split(",")[0]) for x, _ in named for line in lines)
 
 
-def test_progress_goes_from_the_first_record_to_the_last(client, track):
-    add(track, "Smallest", day=9, bytes_total=500, anls=0.9)
-    html = client.get("/leaderboard/bytes/progress/").text
-    days = re.findall(r'text-anchor="middle">(\w+ \d+, \d{4})<', drawing(html))
-    first, last = LONG_AGO, LONG_AGO + timedelta(days=9)
-    assert days[0] == f"{first:%b} {first.day}, {first:%Y}"
-    assert days[-1] == f"{last:%b} {last.day}, {last:%Y}"
-    assert len(set(days)) == len(days)
+@pytest.mark.parametrize(
+    ("first", "last", "ticks", "is_long"),
+    [
+        # As far apart as seconds, minutes, hours, days and months.
+        ("2026-11-30 13:26:28", "2026-11-30 13:26:30", ["Nov 30, 13:26", "Nov 30, 13:27"], False),
+        ("2026-11-30 13:26:00", "2026-11-30 13:26:00", ["Nov 30, 13:26", "Nov 30, 13:27"], False),
+        (
+            "2026-11-30 13:26:28",
+            "2026-11-30 13:31:30",
+            ["Nov 30, 13:28", "Nov 30, 13:30"],
+            False,
+        ),
+        (
+            "2026-11-29 23:10:00",
+            "2026-11-30 02:01:00",
+            ["Nov 30, 00:00", "Nov 30, 01:00", "Nov 30, 02:00"],
+            False,
+        ),
+        (
+            "2026-11-21 13:26:28",
+            "2026-11-30 13:26:30",
+            ["Nov 23, 2026", "Nov 25, 2026", "Nov 27, 2026", "Nov 29, 2026"],
+            True,
+        ),
+        ("2025-11-21 13:26:28", "2026-11-30 13:26:30", ["Feb 12, 2026", "Jun 4, 2026", "Sep 24, 2026"], True),
+    ],
+)
+def test_an_axis_of_times_has_round_ticks_and_no_more_room_than_the_times(first, last, ticks, is_long):
+    times = [datetime.fromisoformat(f"{one}+00:00").timestamp() for one in (first, last)]
+    axis = time_axis("submitted", times)
+    assert [tick.text for tick in axis.ticks] == ticks
+    assert axis.title == ("submitted" if is_long else "submitted (UTC)")
+    assert 0 < axis.at(times[0]) <= axis.at(times[1]) < 1
+    if times[1] - times[0] > 120:
+        assert axis.at(times[0]) == pytest.approx(MARGIN)
+        assert axis.at(times[1]) == pytest.approx(1 - MARGIN)
 
 
 def test_nothing_is_plotted_where_there_is_nothing(client):
@@ -294,13 +324,10 @@ def test_every_mark_of_few_has_its_name_on_a_wide_page_and_on_a_phone(client, tr
         assert sorted(names) == ["Good, Mine", "Small", "Weak", "Worse"]
 
 
-def test_the_axis_of_a_few_days_begins_with_the_first_record_too(client, track):
+def test_progress_has_ticks_at_whole_days_hours_or_minutes(client, track):
     svg = drawing(client.get("/leaderboard/bytes/progress/").text)
-    ticks = re.findall(r">(\w{3} \d+, \d\d:\d\d)</text>", svg)
-    assert len(ticks) == len(set(ticks)) == 4
-    first, last = LONG_AGO, LONG_AGO + timedelta(days=2)
-    assert ticks[0] == f"{first:%b} {first.day}, {first:%H:%M}"
-    assert ticks[-1] == f"{last:%b} {last.day}, {last:%H:%M}"
+    ticks = re.findall(r">(\w{3} \d+, \d{4}|\w{3} \d+, \d\d:\d\d)</text>", svg)
+    assert 2 <= len(ticks) == len(set(ticks))
 
 
 def test_the_title_of_an_axis_of_bytes_has_room_on_a_phone(client, track):

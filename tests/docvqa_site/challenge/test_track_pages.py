@@ -19,8 +19,12 @@ pytestmark = pytest.mark.django_db
 NOW = timezone.now()
 
 
+# Around what stays in one piece of a command.
+UNIT = re.compile(r'<span class="unit">(.*?)</span>', re.DOTALL)
+
+
 def page(client: Client, track: Track) -> str:
-    return client.get(track.get_absolute_url()).content.decode()
+    return UNIT.sub(r"\1", client.get(track.get_absolute_url()).text)
 
 
 def test_the_list_names_every_track(client: Client) -> None:
@@ -90,8 +94,16 @@ def test_a_track_names_its_base_weights_and_what_may_differ_from_them(client: Cl
 
 def test_a_private_track_shows_budgets_and_delta_and_requires_record_and_proof(client: Client) -> None:
     html = page(client, make_track(BEST_ANLS_AT_BUDGET, budgets=[1, 4.5], delta=1e-5))
-    steps = [html.index(step) for step in ("Start a submission", "pfl key show", "choose its folder")]
-    assert steps == sorted(steps)
+    after = html.partition("<h3>In the browser</h3>")[2]
+    steps = [
+        "Create or join",
+        "Train in a terminal",
+        "Start a submission",
+        "pfl key show",
+        "choose its folder",
+    ]
+    places = [after.index(step) for step in (*steps, "Add the privacy proof", "Click Submit")]
+    assert places == sorted(places)
     assert "choose its folder" not in page(client, make_track())
     for text in ("ε\xa0=\xa01, 4.5", "10⁻⁵", "Training record", "Privacy proof", "--proof"):
         assert text in html
@@ -132,8 +144,9 @@ def test_it_says_what_a_submission_makes_public_and_how_to_hide_it(client: Clien
 
 def test_a_private_track_has_the_command_for_each_budget(client: Client) -> None:
     html = page(client, make_track(BEST_ANLS_AT_BUDGET, budgets=[1, 4.5, 8]))
-    assert "--set target_epsilon=1 --set server_learning_rate=0.35</code>" in html
-    assert "--set target_epsilon=4.5</code>" in html
+    assert "--set target_epsilon=1 --set server_learning_rate=0.35</pre>" in html
+    assert "--set target_epsilon=4.5</pre>" in html
+    assert html.count("<pre") == html.count("<pre data-copy ")
     assert "--set target_epsilon=8 --set server_learning_rate=1.2\n" in html
 
 
@@ -142,6 +155,19 @@ def test_a_closed_track_offers_no_submission(client: Client) -> None:
     html = page(client, track)
     assert ">Submit</a>" not in html
     assert "The deadline was" in html
+
+
+def test_each_section_of_the_rules_has_a_link_before_those_to_the_other_parts(client: Client) -> None:
+    html = page(client, make_track(description="## Ranking\n\nA\n\n## ε & you\n\nB\n\n## Ranking\n\n### C"))
+    links = re.findall(r'<li><a href="#([^"]+)">(.*?)</a></li>', html)
+    assert links[:4] == [
+        ("rules-ranking", "Ranking"),
+        ("rules-ε--you", "ε &amp; you"),
+        ("rules-ranking-2", "Ranking"),
+        ("facts", "At a glance"),
+    ]
+    for anchor, _ in links:
+        assert html.count(f'id="{anchor}"') == 1
 
 
 def test_rules_are_rendered_and_made_safe(client: Client) -> None:

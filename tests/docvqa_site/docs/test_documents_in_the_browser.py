@@ -52,7 +52,7 @@ ROWS = """() => [...document.querySelectorAll(".page-contents")].map((one) => [
 
 
 def test_code_that_goes_on_beyond_the_window_has_a_shadow(shown: Callable[[str], Page]) -> None:
-    page = shown("/docs/full-size/")
+    page = shown("/docs/formats/")
     page.set_viewport_size({"width": 390, "height": 900})
     looks = page.evaluate(CODE)
     assert [True, 4] in looks
@@ -97,7 +97,9 @@ def test_the_contents_lie_beside_the_text_or_above_it(shown: Callable[[str], Pag
 
 def test_on_a_phone_the_list_of_questions_is_folded_and_a_link_away(shown: Callable[[str], Page]) -> None:
     page = shown("/docs/faq/")
-    back = page.locator("article").get_by_role("link", name="On this page")
+    back = page.locator(".to-contents").get_by_role("link", name="On this page")
+    links = page.locator("main a").all_text_contents()
+    assert links.index("On this page") < links.index(page.locator("article a").all_text_contents()[0])
     assert not back.is_visible()
     assert page.locator(".doc-contents .doc-h3").first.is_visible()
     page.set_viewport_size({"width": 390, "height": 844})

@@ -110,6 +110,17 @@ def test_a_question_about_running_a_site_finds_what_is_for_operators(text: str, 
     assert any(one.address.startswith(address) for one in search(text)[:3])
 
 
+def test_a_name_in_documents_for_operators_gives_way_to_the_same_one_elsewhere() -> None:
+    assert "/docs/workers/#leakage" not in [one.address for one in search("leakage")[:5]]
+
+
+@pytest.mark.parametrize(
+    "text", ["what could be false", "what could still be false", "Can a record be forged?"]
+)
+def test_a_question_that_a_document_answers_as_a_whole_leads_to_it(text: str) -> None:
+    assert search(text)[0].address == "/docs/forging/"
+
+
 def test_an_error_code_comes_after_what_explains_its_words() -> None:
     assert "Error code" not in [one.kind for one in search("dataset")[:5]]
 

@@ -111,6 +111,13 @@ def test_the_page_turns_mails_off_and_on_again(ada: User, client: Client) -> Non
     assert list(actions)[-1] == ("mail.turned_on", "results")
 
 
+def test_what_only_organizers_are_notified_of_is_explained_to_them_alone(ada: User, client: Client) -> None:
+    client.force_login(ada)
+    assert "For organizers:" not in client.get("/account/notifications/").text
+    client.force_login(make_organizer())
+    assert client.get("/account/notifications/").text.count("For organizers:") == 2
+
+
 def test_a_kind_that_is_none_of_ones_own_is_no_choice(ada: User, client: Client) -> None:
     client.force_login(ada)
     client.post(CHOICE, {"kinds": ["results", "operations", "security"]})

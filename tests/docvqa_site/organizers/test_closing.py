@@ -23,7 +23,7 @@ from docvqa_site.challenge.models import Phase
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
 from docvqa_site.liveness.models import Cause, Outage
 from docvqa_site.notifications.models import Notification
-from docvqa_site.organizers.closing import warnings
+from docvqa_site.organizers.closing import version_of, warnings
 from docvqa_site.reviews.models import Decision, ProofReview, RunAppeal
 from docvqa_site.submissions.models import RunState, SubmissionState
 from docvqa_site.submissions.services import disqualify
@@ -66,8 +66,11 @@ def address(phase: Phase) -> str:
 
 
 def close(client: Client, phase: Phase, **changed):
-    seen = re.search(r'name="seen" value="([\w-]+)"', client.get(address(phase)).text).group(1)
-    return client.post(address(phase), {**FORM, "seen": seen, **changed}, follow=True)
+    """Preview the publication, and confirm it; the answer is the form where it isn't filled in as it should be."""
+    filled = {**FORM, **changed}
+    shown = client.post(address(phase), {name: value for name, value in filled.items() if name != "seen"})
+    seen = re.search(r'name="seen" value="([\w-]+)"', shown.text)
+    return client.post(address(phase), {"seen": seen[1], **filled}, follow=True) if seen else shown
 
 
 def test_the_page_names_what_is_in_the_way_and_offers_no_button(client: Client, organizer) -> None:
@@ -78,9 +81,9 @@ def test_the_page_names_what_is_in_the_way_and_offers_no_button(client: Client, 
     add(track, "Broken", state=RunState.FAILED)
     page = client.get(address(phase)).text
     assert "The phase ends on" in page
-    assert re.search(r"1 open</span> No run is being evaluated\s.*?Waiting of Team", page, re.DOTALL)
+    assert re.search(r"not met</span> No run is being evaluated\s.*?Waiting of Team", page, re.DOTALL)
     assert re.search(
-        r"1 open</span> No run has failed because of a site error\s.*?Broken of", page, re.DOTALL
+        r"not met</span> No run has failed because of a site error\s.*?Broken of", page, re.DOTALL
     )
     assert "Close the phase and publish" not in page
     client.post(address(phase), {**FORM, "seen": "0-0"})
@@ -118,9 +121,35 @@ def test_closing_publishes_files_that_verify_a_citation_and_an_announcement(
     assert "Small" in client.get("/results/autumn/").text
 
 
+def test_a_preview_shows_the_announcement_and_all_rows_of_the_files_first(client: Client, organizer) -> None:
+    track, phase = ended_track()
+    add(track, "Small")
+    add(track, "Weak", anls=0.4)
+    disqualify(add(track, "Forged"), "Trained on the test set.", organizer)
+    page = client.get(address(phase)).text
+    assert "Close the phase and publish" not in page
+    without = page[page.index("Without a rank") :]
+    assert "below the threshold of 0.5000" in without
+    assert "disqualified by the organizers: Trained on the test set." in without
+    page = client.post(address(phase), FORM).text
+    assert "<h3>Autumn: final results</h3>" in page
+    assert f"The results of the phase “{phase}” of {track} are final." in unescape(page)
+    assert "<strong>Thank you</strong> all." in page
+    assert "<p>Thank you all.</p>" in page
+    assert "3 people" in page
+    assert "/results/autumn/" in page
+    assert "Close the phase and publish the results" in page
+    assert not FinalResults.objects.exists()
+    assert not mail.outbox[1:], "but that of the disqualification"
+    page = client.post(address(phase), {**FORM, "edit": "1"}).text
+    assert "Close the phase and publish" not in page
+    assert "**Thank you** all.</textarea>" in page
+
+
 def test_nothing_is_published_unconfirmed_and_a_correction_is_folded_away(client: Client, organizer) -> None:
     _, phase = ended_track()
-    assert "This field is required" in close(client, phase, confirmed="").text
+    unconfirmed = {key: value for key, value in FORM.items() if key != "confirmed"}
+    assert "tick the box" in client.post(address(phase), {**unconfirmed, "seen": version_of(phase)}).text
     assert not FinalResults.objects.exists()
     assert "<details><summary>Publish a corrected version" not in client.get(address(phase)).text
     close(client, phase)
@@ -174,8 +203,8 @@ def test_open_proof_reviews_and_missing_examinations_are_in_the_way(client: Clie
     track, phase = ended_track(BEST_ANLS_AT_BUDGET, budgets=[4], required_reviews=1, examined_ranks=1)
     run = add(track, "Private", budget=4.0, epsilon=3.9)
     page = client.get(address(phase)).text
-    assert "1 open</span> All proof reviews are settled" in page
-    assert "1 open</span> The top ranks have passed the required examinations" in page
+    assert "not met</span> All proof reviews are settled" in page
+    assert "not met</span> The top ranks have passed the required examinations" in page
     ProofReview.objects.create(
         submission=run.submission,
         reviewer=make_user(),
@@ -257,7 +286,7 @@ def test_results_say_which_runs_were_judged_under_earlier_rules(client: Client, 
     track.clients, track.max_rounds = 12, 5
     track.save()
     add(track, "New", bytes_total=30)
-    assert "done</span> No examinations are required" in client.get(address(phase)).text
+    assert "met</span> No examinations are required" in client.get(address(phase)).text
     assert "1 ranked run was judged under rules that have changed" in client.get(address(phase)).text
     close(client, phase)
     page = client.get("/results/autumn/").text
@@ -337,7 +366,11 @@ def test_a_later_decision_on_a_published_rank_asks_for_a_correction(client: Clie
 
     client.post(f"{run}disqualify/", {"reason": "Forged.", "confirmed": "on"})
     place = "Small, published as rank 1: disqualified by the organizers: Forged."
-    assert desk in client.get("/organize/").text
+    page = client.get("/organize/").text
+    assert desk in page
+    card = page[page.index(desk) :]
+    assert '<a href="/results/autumn/">Autumn: final results</a>' in card
+    assert f'<a href="{address(phase)}">Publish corrected results' in card
     assert place in client.get("/organize/").text
     assert "This run still has rank 1 in what is published as" in client.get(run).text
     assert place in Client().get(published).text

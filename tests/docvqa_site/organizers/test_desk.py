@@ -353,9 +353,9 @@ def test_the_desk_counts_people_proofs_and_content_and_leads_to_them(client: Cli
     assert '<a href="/admin/accounts/user/">7 accounts, 7 new this week</a>' in page
     assert "<li>2 teams, 2 new this week</li>" in page
     group = Group.objects.get(name="Reviewers")
-    assert f'?is_active__exact=1&amp;groups__id__exact={group.pk}">1 in the Reviewers group</a>' in page
-    assert ">0 in the Organizers group</a>" in page
-    assert ">1 in the Track organizers group</a>" in page
+    assert f'?is_active__exact=1&amp;groups__id__exact={group.pk}">1 reviewer</a>' in page
+    assert ">0 organizers of all tracks</a>" in page
+    assert ">1 organizer of single tracks</a>" in page
     assert (
         '?is_active__exact=1&amp;is_superuser__exact=1">1 superuser, who can also review and organize</a>'
         in page

@@ -49,6 +49,16 @@ def press(client: Client, run: Run, level: object = 1) -> str:
     return client.post(f"/organize/runs/{run.pk}/examine/", {"level": level}, follow=True).text
 
 
+def test_a_request_says_why_and_that_a_run_has_one_examination_at_a_time(
+    client: Client, organizer: User, run: Run
+) -> None:
+    assert "has one examination at a time" not in client.get(f"/organize/runs/{run.pk}/").text
+    data = {"level": 1, "reason": "Rank 1 before the deadline."}
+    page = client.post(f"/organize/runs/{run.pk}/examine/", data, follow=True).text
+    assert "has one examination at a time" in page
+    assert re.search(r"examination: queued by [^<]+: Rank 1 before the deadline.</li>", page)
+
+
 def part(client: Client, run: Run) -> str:
     """The part of the page that updates itself."""
     return client.get(f"/organize/runs/{run.pk}/examinations/").text

@@ -103,10 +103,25 @@ def test_teams_with_a_draft_are_notified_of_another_deadline(client: Client, org
     assert [message.to for message in mail.outbox] == [[found.user.email]]
 
 
+def test_an_end_on_short_notice_says_how_soon_it_is_and_needs_a_reason(
+    client: Client, organizer, track
+) -> None:
+    phase = track.phases.get()
+    soon = fields(phase, ends_at=f"{timezone.now() + timedelta(minutes=2, seconds=30):%Y-%m-%d %H:%M:%S}")
+    page = client.post(address(phase), soon).text
+    assert "UTC (in 2\xa0min)</time>" in page
+    assert "less than a day&#x27;s notice" in page.replace("'", "&#x27;")
+    assert "so the change needs a public reason" in page
+    assert "Apply and publish" not in page
+    confirmed(client, address(phase), {**soon, "reason": "The test set has leaked."})
+    later = fields(track.phases.get(), ends_at="2100-01-01 00:00")
+    assert "Apply and publish" in client.post(address(phase), later).text
+
+
 def test_a_changed_end_says_what_it_means_for_submitting(client: Client, organizer, track) -> None:
     phase = track.phases.get()
     make_submission(track=track)
-    page = confirmed(client, address(phase), fields(phase, ends_at="2020-01-01 00:00"))
+    page = confirmed(client, address(phase), fields(phase, ends_at="2020-01-01 00:00", reason="Over."))
     assert "1 draft can&#x27;t be submitted until it opens." in page
     phase.refresh_from_db()
     assert f"{phase.ends_at:%Y-%m-%d}" == "2020-01-01"
@@ -117,7 +132,7 @@ def test_an_end_that_has_passed_is_named(client: Client, organizer, track) -> No
     phase = track.phases.get()
     passed = "The new end has already passed: the phase ends as soon as you confirm"
     past = fields(phase, ends_at=f"{timezone.now() - timedelta(minutes=1):%Y-%m-%d %H:%M:%S.%f}")
-    page = confirmed(client, address(phase), past)
+    page = confirmed(client, address(phase), {**past, "reason": "Over."})
     assert passed in page
     assert "Teams can&#x27;t submit now" in page
     assert passed not in client.post(address(phase), fields(Phase.objects.get(), name="Autumn")).text
@@ -133,7 +148,7 @@ def test_ending_a_phase_says_what_becomes_public_and_makes_it_so(
         for choice in CHOICES
     )
     with django_capture_on_commit_callbacks(execute=True):
-        page = confirmed(client, address(phase), fields(phase, ends_at="2020-01-01 00:00"))
+        page = confirmed(client, address(phase), fields(phase, ends_at="2020-01-01 00:00", reason="Over."))
     assert "1 submission becomes public at once." in page
     assert "The team of 1 submission will be named at once." in page
     assert "1 submission waits for the team to publish." in page

@@ -1,7 +1,10 @@
 import re
 import uuid
+from datetime import date
 
 import pytest
+from django.contrib.auth.models import Permission
+from django.core import mail
 from django.test import Client
 from django.utils import timezone
 
@@ -9,6 +12,8 @@ from docvqa_site.audit.models import AuditEntry
 from docvqa_site.boards.boards import boards_of, stored_boards
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
 from docvqa_site.notifications.models import Notification
+from docvqa_site.notifications.preferences import choose_mails
+from docvqa_site.reviews.models import ProofReview
 from docvqa_site.submissions.models import RunState, SubmissionState
 from docvqa_site.submissions.services import mark_baseline
 from docvqa_site.teams.models import PastMembership
@@ -22,6 +27,8 @@ from tests.docvqa_site.factories import (
     make_team,
     make_track,
     make_user,
+    owner_of,
+    scored_submission,
     sign_in_organizer,
 )
 from tests.docvqa_site.reviews.test_decisions import accept
@@ -61,11 +68,26 @@ def test_runs_are_listed_and_found_by_the_state_of_their_proof(client: Client, o
     page = client.get("/organize/runs/").text
     assert "under review</div>" in page
     assert "proof accepted</div>" in page
-    assert 'data-label="Rank">1 at ε\xa0=\xa08</td>' in page
+    assert 'data-label="Rank">1 at ε\xa0=\xa08<div class="muted small">could be 1–2</div></td>' in page
     for proof, shown in (("reviewers", waits), ("verified", accepted), ("rejected", None)):
         page = client.get("/organize/runs/", {"proof": proof}).text
         found = [f"/organize/runs/{run.pk}/" in page for run in (waits, accepted)]
         assert found == [run == shown for run in (waits, accepted)], proof
+
+
+def test_a_run_leads_to_its_evidence_and_to_its_review_with_who_is_to_decide_by_when(
+    client: Client, organizer
+) -> None:
+    run = scored_submission().runs.get()
+    submission = run.submission
+    due, reviewer = date(2100, 1, 2), make_reviewer(name="Rita Reader")
+    ProofReview.objects.create(submission=submission, reviewer=reviewer, assigned_at=timezone.now(), due=due)
+    page = client.get(f"/organize/runs/{run.pk}/").text
+    assert "under review; assigned to Rita Reader, due Jan 2, 2100." in page
+    assert f'<a href="/reviews/{submission.pk}/assign/">Assign reviewers</a>' in page
+    assert f'<a href="/reviews/{submission.pk}/">Review</a>' not in page
+    organizer.user_permissions.add(Permission.objects.get(codename="review_proofs"))
+    assert f'<a href="/reviews/{submission.pk}/">Review</a>' in client.get(f"/organize/runs/{run.pk}/").text
 
 
 def test_without_proofs_there_is_no_filter_for_them(client: Client, organizer, run) -> None:
@@ -86,8 +108,9 @@ def test_a_disqualified_run_is_listed_without_a_rank_and_with_the_reason(
         )
         for _ in range(2)
     ]
+    choose_mails(owner_of(runs[0].submission.team), [])
     address = f"/organize/runs/{runs[0].pk}/"
-    assert "It loses rank " in client.get(address).text
+    assert "It loses its rank, #" in client.get(address).text
     assert (
         client.post(
             f"{address}disqualify/", {"reason": "Trained on the test set.", "confirmed": "on"}
@@ -115,8 +138,10 @@ def test_a_disqualified_run_is_listed_without_a_rank_and_with_the_reason(
     evidence = Client().get(f"{runs[0].submission.get_absolute_url()}runs/{runs[0].pk}/").text
     assert "The organizers' reason: It was another file." in evidence
     assert "Reason: It was another file." in Notification.objects.latest("pk").text
+    # Mailed although the team has turned such mails off.
+    assert ["has been" in sent.subject for sent in mail.outbox] == [True, False]
     assert "run: requalified by" in (page := client.get(address).text)
-    assert "<dt>Rank</dt><dd>rank 1 of 2" in page
+    assert "<dt>Rank</dt><dd>#1 of 2" in page
     assert ("Recomputed ε</dt>" in page) is (budget is not None)
     assert boards_of(track)[0].rows[0].entry.run == runs[0].pk
 
@@ -219,9 +244,15 @@ def test_what_cannot_be_undone_needs_a_confirmation(client: Client, organizer, r
     assert (run.state, run.submission.refunded_at) == (RunState.SCORED, None)
 
 
-def test_a_method_is_marked_as_baseline_and_unmarked(client: Client, organizer, run) -> None:
-    for answer, expected in (("yes", True), ("no", False)):
-        client.post(f"/organize/runs/{run.pk}/baseline/", {"is_baseline": answer})
+def test_a_method_is_marked_as_baseline_once_confirmed_and_unmarked(client: Client, organizer, run) -> None:
+    unconfirmed = {"is_baseline": "yes"}
+    page = client.post(f"/organize/runs/{run.pk}/baseline/", unconfirmed, follow=True).text
+    assert "Nothing was changed" in page
+    assert 'name="confirmed" value="yes" required> The organizers made this method' in page
+    run.submission.refresh_from_db()
+    assert not run.submission.is_baseline
+    for answer, expected in (({**unconfirmed, "confirmed": "yes"}, True), ({"is_baseline": "no"}, False)):
+        client.post(f"/organize/runs/{run.pk}/baseline/", answer)
         run.submission.refresh_from_db()
         assert run.submission.is_baseline is expected
     assert "submission: marked baseline" in client.get(f"/organize/runs/{run.pk}/").text

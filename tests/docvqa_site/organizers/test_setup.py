@@ -10,7 +10,9 @@ import pytest
 from django.conf import settings
 from django.core import mail
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.forms.models import model_to_dict
 from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
 from docvqa_site.accounts.models import User
@@ -27,6 +29,7 @@ from docvqa_site.evaluation.inventories import receive
 from docvqa_site.evaluation.models import Inventory as StoredInventory
 from docvqa_site.evaluation.rehearsal import rehearsal_of
 from docvqa_site.notifications.models import Notification
+from docvqa_site.organizers.setup.forms import KindForm
 from docvqa_site.organizers.track_changes import in_words
 from docvqa_site.submissions.models import Submission, SubmissionState
 from docvqa_site.teams.models import Team
@@ -122,12 +125,16 @@ def test_a_step_that_is_saved_unchanged_leaves_no_entry(client: Client) -> None:
     changes = AuditEntry.objects.filter(action="track.changed")
     fill(client, "texts", summary="Fewer bytes.", description="Be kind.")
     fill(client, "people", registration="none")
-    assert [entry.details["fields"] for entry in changes] == [["description", "summary"]]
+    assert [entry.details["changes"] for entry in changes] == [
+        {"summary": ["", "Fewer bytes."], "description": ["", "Be kind."]}
+    ]
     counted = {"phases-0-requires_counted": "on", "phases-1-requires_counted": "on", "phases-0-name": "First"}
     phase = {**PHASE, **counted, "phases-0-id": str(track.phases.get().pk), "phases-0-track": str(track.pk)}
     for _ in range(2):
         fill(client, "phases", **phase)
-        assert [entry.details["fields"] for entry in changes.all()].count(["phases"]) == 1
+        last = changes.all().latest("pk").details["changes"]
+        assert changes.all().count() == 2
+        assert last["phase First, name"] == ["Submissions", "First"]
 
 
 def begin_test(client: Client, ranking: str = FEWEST_BYTES.key) -> Track:
@@ -583,6 +590,12 @@ def test_invited_people_review_or_organize_this_track_alone(client: Client, orga
         assert role != "organizer" or f"an organizer of the track “{track}”" in text
         secret = re.search(r"/organize/invitations/([^/\s]+)/", text)
         assert secret is not None
+        # Without a session, the page names the invitation, and leads back to itself.
+        page = Client().get(secret[0]).text
+        title = "Review privacy proofs?" if role == "reviewer" else f"Organize {track}?"
+        assert f"<h1>{title}" in page
+        assert f'href="{reverse("account_login")}?next={secret[0].replace("/", "%2F")}"' in page
+        assert email not in page
         stranger = _logged_in(make_user())
         assert stranger.post(secret[0]).status_code == 403
         person = make_user(email)
@@ -637,6 +650,26 @@ def test_invited_people_review_or_organize_this_track_alone(client: Client, orga
     assert not is_reviewer(reviewer)  # without a second factor
     assert second.organizes_single_tracks
     assert list(track.organizers.all()) == [second]
+
+
+def test_the_first_step_names_the_kind_and_takes_sizes_with_their_unit(
+    client: Client, organizer: User
+) -> None:
+    assert "It can't be changed later" in client.get("/organize/tracks/new/").text
+    track = begin(client)
+    page = client.get(f"{SETUP}kind/").text
+    assert f"<strong>Kind: {track.kind.label}.</strong>" in page
+    assert "discard the draft</a>" in page
+    assert 'name="max_checkpoint_bytes" value="2 GiB"' in page
+    values = {
+        name: value for name, value in model_to_dict(track, KindForm(instance=track).fields).items() if value
+    }
+    for written, size in (("1.5 GB", 1_500_000_000), ("500mb", 500_000_000), ("3221225472", 3 * 1024**3)):
+        fill(client, "kind", **{**values, "max_checkpoint_bytes": written})
+        track.refresh_from_db()
+        assert track.max_checkpoint_bytes == size
+    for written in ("2 miles", "1.0001 kB", "many"):
+        assert "such as 2 GB" in client.post(f"{SETUP}kind/", {"max_checkpoint_bytes": written}).text
 
 
 def test_who_invites_somebody_who_competes_is_warned(client: Client) -> None:

@@ -1,5 +1,7 @@
 """The pages of teams on the organizers' desk."""
 
+import re
+
 import pytest
 from django.core import mail
 from django.test import Client
@@ -10,6 +12,7 @@ from docvqa_site.accounts.models import User
 from docvqa_site.accounts.services import make_track_organizer
 from docvqa_site.audit.models import AuditEntry, record
 from docvqa_site.challenge.models import RegistrationState, TeamRegistration
+from docvqa_site.challenge.registering import registration_problems
 from docvqa_site.reviews.threads import post_message
 from docvqa_site.submissions.models import IndexChallenge, Submission, SubmissionState
 from docvqa_site.submissions.selectors import quota_of
@@ -124,6 +127,26 @@ def test_the_list_finds_teams_by_name(client: Client, organizer: User, submissio
     assert f'href="{address(submission)}"' in client.get("/organize/teams/").text
 
 
+def test_the_list_finds_teams_by_member_and_track_and_is_sorted(
+    client: Client, submission: Submission
+) -> None:
+    sign_in_organizer(client, "organize", "view_submission")
+    other = make_team(make_user("grace@example.org", name="Grace Hopper"), name="A first team")
+
+    def found(**chosen: str) -> list[str]:
+        return re.findall(
+            r'<th scope="row"><a [^>]+>([^<]+)</a>', client.get("/organize/teams/", chosen).text
+        )
+
+    assert found(text="hopper") == [str(other)]
+    assert found(text="grace@") == []
+    assert found(track=submission.track.slug) == [str(submission.team)]
+    assert found(order="name") == [str(other), str(submission.team)]
+    assert found(order="last") == [str(submission.team), str(other)]
+    sign_in_organizer(client, "organize", "view_submission", "view_user")
+    assert found(text="grace@") == [str(other)]
+
+
 def test_submissions_and_the_audit_trail_lead_to_the_page(
     client: Client, organizer: User, submission: Submission
 ) -> None:
@@ -193,6 +216,38 @@ def test_nobody_gives_submissions_without_the_right_to_their_own_team_or_where_t
     assert client.post(f"{page}submissions/", form).status_code == 403
     assert client.get(f"{page}submissions/").status_code == 405
     assert not submission.team.extra_submissions.exists()
+
+
+def test_a_team_is_excluded_from_a_track_for_a_reason_and_admitted_again(
+    client: Client, submission: Submission
+) -> None:
+    organizer = sign_in_organizer(client, "organize", "view_submission", "change_track")
+    team, track = submission.team, make_track(name="Another")
+    page, form = f"{address(submission)}admission/", {"admission-track": track.pk, "admission-reason": ""}
+    client.post(page, form)
+    assert not registration_problems(team, track)
+    shown = client.post(
+        page, {**form, "admission-reason": "A second team of the same lab."}, follow=True
+    ).text
+    assert "Excluded from Another: A second team of the same lab." in shown
+    (problem,) = registration_problems(team, track)
+    assert problem.found == "declined"
+    assert not registration_problems(make_team(), track)
+    assert "your team can't submit to it" in mail.outbox[-1].body
+    assert "A second team of the same lab." in mail.outbox[-1].body
+    member = Client()
+    member.force_login(owner_of(team))
+    assert "A second team of the same lab." in member.get(f"/tracks/{track.slug}/register/").text
+    client.post(page, {**form, "admission-reason": "They merged.", "admit": "1"})
+    assert not registration_problems(team, track)
+    entries = AuditEntry.objects.filter(object_type="challenge.teamregistration", actor=organizer)
+    assert [one.details["reason"] for one in entries.order_by("pk")] == [
+        "A second team of the same lab.",
+        "They merged.",
+    ]
+    make_submission(make_team(organizer), track, state=SubmissionState.SUBMITTED)
+    client.post(page, {**form, "admission-reason": "A rival."})
+    assert not registration_problems(team, track)
 
 
 def test_superusers_are_led_to_the_accounts_that_they_can_block(

@@ -6,12 +6,15 @@ from django.core import mail
 from django.test import Client
 from django.utils import timezone
 
-from docvqa_site.audit.models import AuditEntry
+from docvqa_site.accounts.models import User
+from docvqa_site.accounts.services import make_track_organizer
+from docvqa_site.audit.models import AuditEntry, record
 from docvqa_site.boards.ordering import ranks_of
 from docvqa_site.challenge.models import RuleChange, Track
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
 from docvqa_site.notifications.kinds import Kind
 from docvqa_site.notifications.models import Notification
+from docvqa_site.notifications.preferences import choose_mails
 from docvqa_site.organizers.track_changes import quota_sentence
 from docvqa_site.reviews.models import Decision, ProofReview
 from docvqa_site.submissions.models import RunState, SubmissionState
@@ -87,6 +90,33 @@ def test_teams_are_notified_and_learn_which_rank_they_lose(client: Client, organ
     assert len(mail.outbox) == 3
 
 
+def test_a_change_of_rules_is_mailed_to_those_who_turned_its_kind_off_as_well(
+    client: Client, organizer, track
+):
+    for person in User.objects.exclude(pk=organizer.pk):
+        choose_mails(person, [])
+    data = fields(anls_threshold=0.8, reason="As announced.")
+    assert "notified, on the site and by email.<" in client.post(f"/organize/tracks/{track.slug}/", data).text
+    confirmed(client, f"/organize/tracks/{track.slug}/", data)
+    assert len(mail.outbox) == 3
+    for sent in mail.outbox:
+        assert "You can't unsubscribe from emails about disqualifications and changes of rules" in sent.body
+        assert "List-Unsubscribe" not in sent.extra_headers
+    client.force_login(track.submissions.first().created_by)
+    assert "about disqualifications and changes of rules" in client.get("/account/notifications/").text
+
+
+def test_the_forms_say_which_rules_reach_ranked_runs_and_when_a_reason_is_required(
+    client: Client, organizer, track
+) -> None:
+    page = client.get(f"/organize/tracks/{track.slug}/").text
+    assert "applies at once, also to runs that are submitted or ranked" in page
+    assert ">Reason (required if ranks change)</label>" in page
+    page = client.get(f"/organize/tracks/{track.slug}/rules/").text
+    assert "applies only to new submissions" in page
+    assert 'Reason <span class="optional">(optional)' in page
+
+
 def test_registrations_and_their_questions_are_linked(client: Client, organizer, track) -> None:
     page = client.get(f"/organize/tracks/{track.slug}/").text
     assert f'href="/organize/registrations/?track={track.slug}">Registrations of teams</a>' in page
@@ -114,6 +144,22 @@ def test_a_confirmed_change_is_made_noted_publicly_and_audited(client: Client, o
     assert "ANLS threshold: 0.5000 → 0.8000. As announced." in page
     entry = AuditEntry.objects.get(action="track.changed")
     assert (entry.actor, entry.details["changes"]) == (organizer, {"anls_threshold": [0.5, 0.8]})
+
+
+def test_organizers_of_single_tracks_read_the_history_of_theirs(client: Client, organizer, track) -> None:
+    confirmed(client, f"/organize/tracks/{track.slug}/", fields(anls_threshold=0.8, reason="As announced."))
+    other = make_track(name="Other")
+    record(organizer, "track.changed", other, reason="Not theirs.")
+    own = make_user(is_staff=True)
+    make_track_organizer(own)
+    track.organizers.add(own)
+    client.force_login(own)
+    page = client.get(f"/organize/tracks/{track.slug}/history/").text
+    assert "track: changed by" in page
+    assert "As announced." in page
+    assert "anls_threshold: 0.5 → 0.8" in page
+    assert "Not theirs." not in page
+    assert client.get(f"/organize/tracks/{other.slug}/history/").status_code == 404
 
 
 def test_a_change_whose_effect_is_another_by_now_is_shown_again(client: Client, organizer, track) -> None:

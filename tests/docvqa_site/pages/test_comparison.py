@@ -2,15 +2,21 @@
 
 from uuid import uuid4
 
+import numpy as np
 import pytest
 from django.conf import settings
 from django.urls import reverse
+from django.utils.html import escape
 
 from docvqa_site.audit.versions import boards_changed
-from docvqa_site.boards.comparing import bytes_in_words
+from docvqa_site.boards.comparing import accuracy_in_words, bytes_in_words, leakage_in_words
 from docvqa_site.boards.uncertainty import difference
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
+from docvqa_site.evaluation.test_sets import drawn_means
 from docvqa_site.submissions.models import RunState, SubmissionState
+from evaluator.messages.leakage import Leakage
+from evaluator.messages.results import RunResults
+from evaluator.scoring.paired_draws import means_over_draws
 from tests.docvqa_site.factories import make_run, make_submission, make_track
 
 ADDRESS = "/leaderboard/privacy/compare/"
@@ -28,12 +34,41 @@ def test_the_interval_of_a_difference_assumes_nothing_of_two_scores_together(fir
     assert difference(first, second) == interval
 
 
+def test_runs_with_the_same_draws_have_a_paired_interval_and_others_one_that_is_said_to_be_none(
+    client, track
+):
+    rng = np.random.default_rng(5)
+    hard, names = rng.uniform(0.4, 0.8, 30), [("provider", str(number)) for number in range(30)]
+    ends = {"anls_low": 0.55, "anls_high": 0.7}
+    elsewhere = [("provider", f"other {name}") for _, name in names]
+    added = {
+        title: add(track, title, 1.0, anls=anls, **ends)
+        for title, anls in (("A", 0.64), ("B", 0.6), ("Elsewhere", 0.6), ("Old", 0.6))
+    }
+    for title, gain, clusters in (("A", 0.04, names), ("B", 0, names), ("Elsewhere", 0, elsewhere)):
+        means = means_over_draws(clusters, hard + gain + rng.uniform(-0.02, 0.02, 30))
+        assert means is not None
+        drawn_means.store(added[title].runs.get(), [means])
+
+    def compared(one, other):
+        page = client.get(ADDRESS, {"method": [added[one].pk, added[other].pk]})
+        return " ".join(page.text.split())
+
+    paired = '</div><div class="muted small">95%, paired</div>'
+    assert f"+0.031 to +0.044: A is higher{paired}" in compared("A", "B")
+    assert f"−0.044 to −0.031: B is higher{paired}" in compared("B", "A")
+    for other in ("Elsewhere", "Old"):
+        text = compared("A", other)
+        assert "−0.150 to +0.150: difference may be 0" in text
+        assert "at least 90%, not paired" in text
+
+
 @pytest.mark.parametrize(
     ("first", "second", "words"),
     [
-        (3_000, 1_000, "A: 3× as many"),
-        (1_000, 4_000, "B: 4× as many"),
-        (1, 1_234_567, "B: 1,234,567× as many"),
+        (3_000, 1_000, "A needs 3× as many"),
+        (1_000, 4_000, "B needs 4× as many"),
+        (1, 1_234_567, "B needs 1,234,567× as many"),
         (7, 7, "the same"),
         (0, 7, ""),
         (None, 7, ""),
@@ -41,6 +76,28 @@ def test_the_interval_of_a_difference_assumes_nothing_of_two_scores_together(fir
 )
 def test_bytes_are_compared_by_their_ratio(first, second, words):
     assert bytes_in_words(first, second) == words
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "words"),
+    [
+        (0.7, 0.65, "+0.05: A is higher"),
+        (0.6, 0.65, "−0.05: B is higher"),
+        (0.65, 0.65, "the same"),
+        (None, 0.65, "only B's is significant"),
+        (0.65, None, "only A's is significant"),
+        (None, None, "neither is significant"),
+    ],
+)
+def test_leakage_is_compared_as_far_as_it_was_found(first, second, words):
+    one, other = (Leakage(providers=120, auc=auc) for auc in (first, second))
+    assert leakage_in_words(one, other) == words
+    assert leakage_in_words(one, None) == ""
+
+
+def test_a_difference_that_is_not_that_of_the_shown_scores_says_so():
+    one, other = (RunResults(accuracy=accuracy, decimals=2) for accuracy in (0.3899, 0.3201))
+    assert accuracy_in_words(one, other) == "+0.07: A is higher, computed before rounding"
 
 
 @pytest.fixture
@@ -56,11 +113,31 @@ def add(track, title, budget, submission=None, **results):
 
 
 def test_scores_bytes_and_ranks_stand_side_by_side(client, track, django_assert_max_num_queries):
+    track.leakage_set, quiet = "red", Leakage(providers=120, least_auc=0.6)
+    track.save()
     good = add(
-        track, "Good", 1.0, anls=0.81239, anls_low=0.8, anls_high=0.83, accuracy=0.51239, bytes_total=3_000
+        track,
+        "Good",
+        1.0,
+        anls=0.81239,
+        anls_low=0.8,
+        anls_high=0.83,
+        accuracy=0.51239,
+        bytes_total=3_000,
+        leakage=quiet,
     )
     add(track, "", 4.0, submission=good, anls=0.9)
-    poor = add(track, "Poor <b>", 1.0, anls=0.7, anls_low=0.69, anls_high=0.72, bytes_total=1_000)
+    poor = add(
+        track,
+        "Poor <b>",
+        1.0,
+        anls=0.7,
+        anls_low=0.69,
+        anls_high=0.72,
+        bytes_total=1_000,
+        accuracy=0.71239,
+        leakage=quiet,
+    )
     add(track, "Another", 1.0, anls=0.75)
     with django_assert_max_num_queries(13):
         page = client.get(ADDRESS, {"method": [good.pk, poor.pk]})
@@ -68,7 +145,10 @@ def test_scores_bytes_and_ranks_stand_side_by_side(client, track, django_assert_
     assert page.status_code == 200
     assert "+0.1123" in text
     assert "+0.080 to +0.140: A is higher" in text
-    assert "A: 3× as many" in text
+    assert "A needs 3× as many" in text
+    assert "−0.2000: B is higher" in text
+    assert "neither is significant" in text
+    assert f"<title>{escape('Compare Good and Poor <b>')}: {track} · " in page.text
     for submission in (good, poor):
         run = submission.runs.get(budget=1.0)
         assert f'<a href="{reverse("submissions:run", args=[submission.pk, run.pk])}">Evidence' in page.text

@@ -193,6 +193,7 @@ def test_the_evidence_says_how_many_rounds_were_recomputed_and_that_the_checkpoi
     StepReport.objects.create(evaluation=evaluation, step=Step.COMMUNICATION, outcome=Outcome.PASSED)
     page = page_of(client, run)
     assert "6 of 6 rounds recomputed from the messages; the checkpoint matches" in page
+    assert "The site's workers counted. Nobody can repeat the count from public files" in page
     assert "95% interval 0.80–0.84" in page
 
 

@@ -1,11 +1,14 @@
 """With text at 200%, or in a very narrow window, pages are no wider than the screen."""
 
+from itertools import combinations
+
 import pytest
 from django.test import Client
 from playwright.sync_api import Browser
 
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
 from docvqa_site.submissions.models import RunState, SubmissionState
+from docvqa_site.ui.labels import Box
 from tests.docvqa_site.factories import make_epsilons, make_run, make_submission, make_track
 from tests.docvqa_site.pages.test_method_in_the_browser import SITE, answer_static_files
 
@@ -72,3 +75,23 @@ def test_no_page_is_wider_than_a_window_of_195_pixels(client: Client, browser: B
         if wider > 0:
             found[f"{address} with large text"] = (wider, parts)
     assert found == {}, "\n".join(map(repr, found.items()))
+
+
+TEXTS = """() => [...document.querySelectorAll(".picture text")].map((text) => {
+  const { left, top, right, bottom } = text.getBoundingClientRect();
+  return [left, top, right, bottom];
+})"""
+
+
+def test_the_drawing_of_the_home_page_can_be_read_on_a_phone(client: Client, browser: Browser) -> None:
+    html = client.get("/").text
+    page = browser.new_page(viewport={"width": 390, "height": 844})
+    page.route(f"{SITE}/static/**", answer_static_files)
+    page.route(f"{SITE}/", lambda route: route.fulfill(body=html, content_type="text/html; charset=utf-8"))
+    page.goto(f"{SITE}/")
+    texts = page.evaluate(TEXTS)
+    assert len(texts) == 7
+    assert min(bottom - top for _, top, _, bottom in texts) >= 11.5
+    boxes = [Box(*corners) for corners in texts]
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+    page.close()

@@ -44,14 +44,22 @@ def test_it_counts_people_teams_countries_and_submissions_by_track_and_month(cli
     make_submission(teams[0], first, state=SubmissionState.WITHDRAWN, submitted_at=APRIL)
     make_submission(teams[1], second, state=SubmissionState.SUBMITTED, submitted_at=APRIL)
     make_submission(teams[1], second)
+    make_submission(
+        teams[1],
+        second,
+        state=SubmissionState.SUBMITTED,
+        submitted_at=APRIL,
+        practice=True,
+        published_at=None,
+    )
     assert cells(client) == [
         ["Registrations", "2"],
         ["Teams", "3"],
-        ["Submissions, Bytes", "2"],
+        ["Submissions, Bytes", "1"],
         ["Submissions, Privacy", "1"],
         ["Downloads", "0"],
         ["Countries", "2"],
-        ["April 2026", "1", "3", "1", "1"],
+        ["April 2026", "1", "3", "0", "1"],
         ["March 2026", "1", "0", "1", "0"],
     ]
     page = " ".join(re.sub("<[^>]+>", " ", client.get("/participation/").text).split())

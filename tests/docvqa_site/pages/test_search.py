@@ -10,6 +10,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
 from docvqa_site.docs.search import MOST_RESULTS
 from docvqa_site.news.models import NewsItem
 from docvqa_site.pages.search import SHOWN_FIRST
@@ -60,6 +61,24 @@ def test_each_kind_is_found_by_its_words_whatever_their_endings(client: Client) 
     link = page.partition(f'href="{method.get_absolute_url()}"')[2].partition("</a>")[0]
     # Also in a list of the links alone.
     assert "Quokka Lab · Zebra track" in link
+
+
+@pytest.mark.parametrize("text", ["epsilon 8", "ε = 8", "eps=8.0"])
+def test_a_budget_leads_to_its_boards(client: Client, text: str) -> None:
+    track = make_track(BEST_ANLS_AT_BUDGET, name="Private track", budgets=[1, 8])
+    assert found(client, text)["pages"][0] == "Private track at ε\xa0=\xa08"
+    assert f'href="/leaderboard/{track.slug}/' not in client.get("/search/", {"q": "epsilon 4"}).text
+
+
+def test_texts_of_methods_are_compared_in_lower_case_as_they_are_stored(client: Client) -> None:
+    method = make_method(description="A study of QUOKKAS.")
+    Submission.objects.filter(pk=method.pk).update(description="A study of Wombats.")
+    with CaptureQueriesContext(connection) as queries:
+        assert found(client, "wOMBAT")["methods"] == [method.title]
+    asked = [one["sql"].partition(" WHERE ")[2] for one in queries if "lower_description" in one["sql"]]
+    assert len(asked) == 1
+    assert '"description"' not in asked[0]
+    assert "methods" not in found(client, "quokkas")
 
 
 def test_only_what_is_public_is_found_and_only_as_it_is_now(client: Client) -> None:

@@ -12,10 +12,13 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import strip_tags
 
 from docvqa_site.about.citations import COMPETITION_PAPER, DATA_PAPER
+from docvqa_site.api.ranks import Ranks
 from docvqa_site.audit.versions import boards_changed
 from docvqa_site.boards.boards import boards_of
+from docvqa_site.boards.standings import rank_at_the_time
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
 from docvqa_site.downloads.models import Download, DownloadKind
 from docvqa_site.reviews.models import Decision, ProofReview
@@ -172,6 +175,18 @@ class TestTrackPage:
         method = client.get(methods["Leader"].get_absolute_url()).text
         assert "<strong>#1</strong> (could be 1–2) at" in method
         assert "rank 1 (could be 1–2) ·" in method
+        # So do the team's own pages, its notifications, and the answers for `pfl`.
+        client.force_login(methods["Leader"].created_by)
+        own = "<strong>#1</strong> (could be 1–2)"
+        assert client.get(reverse("submissions:list")).text.count(own) == 1
+        assert client.get(reverse("home")).text.count(own) == 1
+        first, second = methods["Leader"].runs.order_by("budget")
+        assert [rank_at_the_time(run=run) for run in (first, second)] == [
+            "#1 of 2 (could be 1–2) at the time",
+            "#1 of 2 at the time",
+        ]
+        ranks = Ranks.of_runs([first, second])
+        assert [ranks.possible_ranks(run) for run in (first, second)] == ["1–2", ""]
 
     def test_the_rules_of_the_run_say_which_epsilon_decides(self, client, private_track):
         epsilons = make_epsilons(0.5, rdp=0.9, accountant=Accountant.RDP)
@@ -301,6 +316,8 @@ class TestHome:
             page = client.get(reverse(name)).text
             assert page.count("No run with an accepted proof yet. Best so far:") == 1
             assert page.count("No run with an accepted proof yet") == 1
+            assert ">Current best</h4>" in page
+            assert "Best with an accepted proof" not in page
             assert page.index("accepted proof yet") < page.index("Private method")
 
     def test_home_and_leaderboards_say_how_many_take_part(self, client, bytes_track):
@@ -386,19 +403,25 @@ class TestHome:
                 sha256="0" * 64,
                 store_key=f"dl/{slug}",
             )
-        page = unescape(client.get(f"{reverse('home')}?again").text)
+        page = unescape(strip_tags(client.get(f"{reverse('home')}?again").text))
         assert f"-c {settings.SITE_URL}/data/pins/constraints.txt" in page
         assert f'"pfl-docvqa-benchmark[kit] @ {settings.SITE_URL}/data/kit/{files["kit"]}"' in page
 
     def test_it_prints_the_commands_of_its_own_open_track_once_data_and_weights_are_offered(
         self, client, bytes_track, settings
     ):
-        trial = unescape(client.get(reverse("home")).text)
+        trial = unescape(strip_tags(client.get(reverse("home")).text))
         assert "pfl data forms data" in trial
         assert "pfl submit save" not in trial
         for kind in (DownloadKind.DATA, DownloadKind.WEIGHTS):
             make_download(kind)
-        page = unescape(client.get(f"{reverse('home')}?again").text)
+        shown = client.get(f"{reverse('home')}?again").text
+        needed, _, after = shown.partition('id="take-part"')[2].partition("<pre")
+        for address in ("account_signup", "teams:mine", "accounts:tokens"):
+            assert f'href="{reverse(address)}"' in needed
+        assert "python3 -m venv .venv" in needed
+        assert "python3 -m venv .venv" not in after
+        page = unescape(strip_tags(shown))
         assert f"export PFL_SITE={settings.SITE_URL} PFL_TOKEN=${{PFL_TOKEN:-…}}" in page
         assert "Replace “My method” with your method's title." in page
         for verb in ("data download", f"submit save/{bytes_track.slug}"):

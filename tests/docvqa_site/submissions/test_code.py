@@ -63,7 +63,9 @@ def test_the_forms_say_which_tracks_require_description_and_code(client, draft):
         assert f"Markdown. Required in “{draft.track}”." in page
         assert f"A link to a commit is required in “{draft.track}”, unless" in page
         assert "Required in “Lenient" not in page
-        assert 'Description <span class="optional">' not in page
+        needed = "required in some tracks" if address == create else "required"
+        for label in ("Description", "Link to the code"):
+            assert f'{label} <span class="optional">({needed})</span>' in page
         assert 'Link to a paper <span class="optional">' in page
 
 
@@ -76,6 +78,10 @@ def test_description_and_code_are_missing_until_they_are_there(client, draft):
     page = client.get(draft.get_absolute_url()).text
     assert "The code of the method is missing." in page
     assert "This track requires a description and code" in page
+    type(draft).objects.update(practice=True)
+    page = client.get(draft.get_absolute_url()).text
+    assert "requires a description and code for a rank. Practice needs neither." in page
+    assert "The code of the method is missing." not in page
     draft.description, draft.code_url = "It adds noise.", "https://code.example/lab/method"
     assert [problem.found for problem in code_problems(draft)] == ["https://code.example/lab/method"]
     draft.code_url = LINK

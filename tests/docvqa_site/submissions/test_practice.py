@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from docvqa_site.api.ranks import Ranks
-from docvqa_site.boards.ordering import rank_in_words
+from docvqa_site.boards.standings import rank_in_words
 from docvqa_site.challenge.rankings import BEST_ANLS
 from docvqa_site.evaluation.intake.receiving import receive_report
 from docvqa_site.evaluation.queue import dispatch
@@ -77,8 +77,20 @@ class TestWhoSeesIt:
         # 0.78 stands for 0.7899 as well.
         assert "would be #2–3<" in page(client, submission)
         (run,) = submission.runs.all()
-        assert rank_in_words(run=run) == "would be rank 2–3 of 4 today"
+        assert rank_in_words(run) == "would be rank 2–3 of 4 today"
         assert Ranks.of_runs([run]).explained(run) == "practice; would be rank 2–3 of 4 today"
+
+    def test_it_does_not_compete_with_its_own_checkpoint_that_was_submitted_for_a_rank(self, client):
+        track = make_track(BEST_ANLS)
+        practice = practiced(track, anls=0.78, decimals=2)
+        (run,) = practice.runs.all()
+        other = make_run(make_submission(track=track, state="submitted"), state=RunState.SCORED, anls=0.9)
+        ranked = make_submission(practice.team, track=track, state="submitted")
+        copy = make_run(ranked, state=RunState.SCORED, anls=0.785)
+        for one in (run, copy, other):
+            make_artifact(one, ArtifactKind.CHECKPOINT, b"the same" if one is not other else b"another")
+        assert rank_in_words(run=run) == "would be rank 2 of 2 today"
+        assert "would be #2<" in page(client, practice)
 
     def test_its_team_reads_that_it_misses_the_threshold(self, client):
         submission = practiced(make_track(anls_threshold=0.75), anls=0.7, decimals=2)
@@ -86,7 +98,7 @@ class TestWhoSeesIt:
         (run,) = submission.runs.all()
         missed = "practice; ANLS 0.70 is below the threshold of 0.7500"
         assert Ranks.of_runs([run]).explained(run) == missed
-        assert not rank_in_words(run=run)
+        assert not rank_in_words(run)
 
     def test_nobody_can_publish_it(self):
         submission = practiced()

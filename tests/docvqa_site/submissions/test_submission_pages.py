@@ -55,7 +55,7 @@ class TestList:
         make_run(submission, budget=4.0, state=RunState.SCORED, anls=0.75, epsilon=3.9)
         html = page(member, "list")
         assert "ANLS 0.7500" in html
-        assert "rank 1" in html
+        assert "<strong>#1</strong>" in html
         assert "proof accepted by 0 of 2 reviewers" in html
 
     def test_it_is_paged(self, member, team):
@@ -275,6 +275,11 @@ class TestDraftPage:
         ]
         assert places == sorted(places)
         assert line.split('aria-current="step"')[1].split("</a>")[0].endswith("2. Files")
+        assert (
+            '1. Description <span aria-hidden="true">✓</span><span class="visually-hidden">(done)</span>'
+            in line
+        )
+        assert "title only; the rest is optional" in line
         line = (
             page(member, "detail", make_complete_draft(team).pk).split('id="progress"')[1].split("</ol>")[0]
         )

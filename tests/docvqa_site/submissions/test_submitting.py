@@ -102,8 +102,8 @@ def test_gaps_in_description_and_proof_are_found_with_their_lines(client):
         services.submit(draft, draft.created_by)
     found = [(str(problem.code), problem.where, problem.found) for problem in error.value.problems]
     assert found == [
-        ("E_SUBMISSION_INCOMPLETE", "description, line 3", "[FILL IN: what it does"),
-        ("E_SUBMISSION_INCOMPLETE", "proof.md, line 2", "[FILL IN: the data"),
+        ("E_SUBMISSION_INCOMPLETE", "description, line 3", "[FILL IN: what it does]"),
+        ("E_SUBMISSION_INCOMPLETE", "proof.md, line 2", "[FILL IN: the data]"),
     ]
     client.force_login(draft.created_by)
     html = client.get(draft.get_absolute_url()).content.decode()

@@ -32,6 +32,8 @@ def test_what_no_field_is_to_blame_for_is_in_the_summary_alone(client: Client) -
     summary = text.partition('role="alert" tabindex="-1" autofocus')[2].partition("</div>")[0]
     assert "errorlist" in summary
     assert "Please correct:" not in summary
+    for name in ("login", "password"):
+        assert re.search(f'<input[^>]* name="{name}"[^>]* aria-invalid="true"', text)
 
 
 def test_no_link_is_between_a_password_and_its_field(client: Client) -> None:

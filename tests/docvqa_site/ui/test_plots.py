@@ -6,7 +6,7 @@ from math import dist
 
 from docvqa_site.ui.axes import linear, logarithmic, stretch
 from docvqa_site.ui.labels import Box, text_width
-from docvqa_site.ui.plots import TARGET, Level, Line, Mark, Plot, draw
+from docvqa_site.ui.plots import CAP, TARGET, TICK_GAP, Level, Line, Mark, Plot, draw
 
 FIELDS: dict[str, object] = {
     "name": "bytes",
@@ -72,7 +72,7 @@ def test_names_cover_neither_each_other_nor_a_mark_and_stay_inside() -> None:
     ]
     for drawing in Plot(**FIELDS, marks=marks).drawings:  # type: ignore[arg-type]
         labels = drawing.labels
-        boxes = [Box(one.x, one.y - 11, one.x + text_width(one.text), one.y + 3) for one in labels]
+        boxes = [one.box for one in labels]
         assert len(boxes) >= 3
         assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
         dots = [Box.around(place, mark.radius) for mark, place in drawing.circles]
@@ -80,10 +80,37 @@ def test_names_cover_neither_each_other_nor_a_mark_and_stay_inside() -> None:
         assert all(box.left >= drawing.frame.left and box.right <= drawing.frame.width for box in boxes)
 
 
+def test_a_name_ends_beside_its_mark_where_it_is_left_of_it_and_off_its_interval() -> None:
+    lines = [Line("whisker", [(100, 0.3), (100, 0.7)], "95% interval", is_interval=True)]
+    marks = [Mark((100, 0.5), "front", "", "/a/", "A method of two teams")]
+    for drawing in Plot(**FIELDS, lines=lines, marks=marks).drawings:  # type: ignore[arg-type]
+        [label], [(_, (x, _))] = drawing.labels, drawing.circles
+        assert label.anchor == "end"
+        # Past the end of the interval, with the border of the letters.
+        assert x - 14 <= label.x < x - CAP - 2
+    assert f'x="{label.x}" y="{label.y}" text-anchor="end"' in plot(lines=lines, marks=marks)
+
+
+def test_a_name_lies_across_no_line_as_long_as_it_has_room_elsewhere() -> None:
+    lines = [Line("thin", [(10, 0.5), (100, 0.6)], "one line per method")]
+    named = Mark((10, 0.45), "front", "", "/a/", "A method")
+    for drawing in Plot(**FIELDS, lines=lines, marks=[named]).drawings:  # type: ignore[arg-type]
+        [label], [(_, (start, end))] = drawing.labels, drawing.lines
+        assert not label.box.is_crossed(start, end)
+
+
 def test_ticks_without_room_are_left_out_in_the_narrow_drawing() -> None:
     x = stretch("day", range(8), "{:d} November 2026".format)
     wide, narrow = Plot(**(FIELDS | {"x": x})).drawings  # type: ignore[arg-type]
     assert len(list(narrow.x_ticks)) < len(list(wide.x_ticks)) < 8
+
+
+def test_the_text_of_a_tick_stays_in_sight_at_the_edge_of_a_phone() -> None:
+    x = stretch("day", [0, 1], "Nov {:02d}, 13:26".format)
+    for drawing in Plot(**(FIELDS | {"x": x})).drawings:  # type: ignore[arg-type]
+        *_, last = drawing.x_ticks
+        assert last.text_at + text_width(last.text) / 2 <= drawing.frame.width + TICK_GAP
+        assert last.text_at <= last.at < drawing.right
 
 
 def test_a_level_lies_across_with_its_text_and_shades_the_area_below_it() -> None:

@@ -135,7 +135,7 @@ class TestTrain:
         rejected = self.train("fl-provider-dp", base, data, tmp_path / "run", access, *changes)
         assert rejected.returncode == 2, rejected
         assert "The run spends more than every privacy budget" in rejected.stderr
-        assert "--set target_epsilon=8" in rejected.stderr
+        assert "next: Train with --set target_epsilon=8, or less" in rejected.stderr
         assert not RunToken.objects.exists()
         assert not list(tmp_path.glob("run*"))
 

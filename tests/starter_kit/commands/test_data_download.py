@@ -78,11 +78,13 @@ def test_an_unknown_track_and_one_without_files_are_reported(site: LiveSite) -> 
 
 
 def test_terms_are_shown_and_must_be_accepted(
-    offered: None, tmp_path: Path, token: str, monkeypatch: pytest.MonkeyPatch
+    offered: None, site: LiveSite, tmp_path: Path, token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     terms = Terms.objects.create(title="Data agreement", version="2", text="No redistribution.")
     Download.objects.filter(kind="data").update(terms=terms)
-    assert "PFL_TOKEN" in failing("data", "download", "--track", "track-1")
+    assert f"Create a token at {site.url}/account/tokens/" in failing(
+        "data", "download", "--track", "track-1"
+    )
     monkeypatch.setenv("PFL_TOKEN", token)
     assert "No redistribution." in failing("data", "download", "--track", "track-1")
     assert not (tmp_path / "data").exists()

@@ -53,7 +53,8 @@ def test_the_drafts_state_what_was_run_and_continue_with_the_kits_proof(run: Pat
     lines = [str(number) for number, line in enumerate(proof.splitlines(), 1) if "[FILL IN:" in line]
     assert f"--track {record.run.track} --title TITLE" in printed.replace("\n", " ")
     assert (
-        f"{tmp_path / 'proof.md'}: fill in {'lines' if lines[1:] else 'line'} {', '.join(lines)}\n" in printed
+        f"Created {tmp_path / 'proof.md'}: fill in {'lines' if lines[1:] else 'line'} {', '.join(lines)}\n"
+        in printed
     )
     assert f"--description @{tmp_path / 'method.md'} --proof {tmp_path / 'proof.md'}" in printed.replace(
         "\n", " "

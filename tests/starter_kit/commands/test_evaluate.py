@@ -47,6 +47,23 @@ def test_groups_are_a_table_below_the_means(capsys: pytest.CaptureFixture[str]) 
     ]
 
 
+def test_keys_with_few_questions_are_counted_and_no_interval_is_everything(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    scores = {"anls": 0.5, "accuracy": 0.25}
+    known, unknown = {"anls_low": 0.4, "anls_high": 0.6}, {"anls_low": 0.0, "anls_high": 1.0}
+    groups = [
+        GroupScore(by="key", group="often", questions=20, **scores, **known),
+        GroupScore(by="key", group="seldom", questions=19, **scores, **known),
+        GroupScore(by="key", group="of one provider", questions=50, **scores, **unknown),
+        GroupScore(by="provider", group="unseen", questions=5, **scores, **unknown),
+    ]
+    _, _, *rows, last = printed(capsys, ScoringDetail(groups=groups))
+    assert [row[1] for row in rows] == ["often", "unseen"]
+    assert rows[1] == ["provider", "unseen", "5", "0.5", "–", "0.2"]
+    assert " ".join(last).startswith("Not listed: 2 keys with too few questions or providers")
+
+
 def test_pages_that_the_model_could_not_see_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     _, line = printed(capsys, ScoringDetail(pages_without_image=1_234))
     assert " ".join(line).startswith("Pages whose image is missing or can't be read: 1,234.")

@@ -37,15 +37,15 @@ def test_it_lists_scores_and_ranks_of_the_own_team(team: Team) -> None:
         f"track-1  Small (submitted, {timezone.now():%Y-%m-%d})",
     ]
     assert [line.strip() for line in printed if "ANLS" in line] == [
-        "run: scored, ANLS 0.8500, 2,000 bytes, rank 2 of 2",
-        "run: scored, ANLS 0.8500, 1,000 bytes, rank 1 of 2",
+        "run: scored, ANLS 0.8500, 2,000 bytes, #2 of 2",
+        "run: scored, ANLS 0.8500, 1,000 bytes, #1 of 2",
     ]
 
 
 def test_one_is_shown_by_the_first_digits_of_its_id_with_rank_and_address(team: Team, site: LiveSite) -> None:
     run = scored(team, "Small", 1000)
     printed = passing("submissions", str(run.submission_id)[:8])
-    assert printed.splitlines()[-1] == f"run: rank 1 of 1 · {site.url}/submissions/{run.submission_id}/"
+    assert printed.splitlines()[-1] == f"run: #1 of 1 · {site.url}/submissions/{run.submission_id}/"
     assert json.loads(passing("submissions", str(run.submission_id), "--json"))["runs"][0]["rank"] == 1
     assert "pfl submissions" in failing("submissions", "zzzz")
 
@@ -54,8 +54,8 @@ def test_a_rank_under_review_says_so(team: Team) -> None:
     submission = make_submission(team, Track.objects.get(slug="track-2"), state="submitted", title="Private")
     results = {**SCORES, "epsilon": 0.9}
     make_run(submission, budget=1.0, state=RunState.SCORED, scored_at=timezone.now(), **results)
-    assert "rank 1 of 1, under review" in passing("submissions")
-    assert "rank 1 of 1, under review" in passing("submissions", str(submission.pk))
+    assert "#1 of 1, under review" in passing("submissions")
+    assert "#1 of 1, under review" in passing("submissions", str(submission.pk))
 
 
 def test_watching_ends_with_the_reason_why_a_run_has_no_rank(team: Team) -> None:

@@ -125,13 +125,19 @@ def test_a_run_that_was_not_evaluated_says_how_to() -> None:
     assert "accuracy" not in pairs
 
 
+def test_one_thread_is_not_several() -> None:
+    for threads in ("1 thread", "11 threads"):
+        recorded = f"cpu, x86_64, {threads.removesuffix('s')}s"
+        assert document(device=recorded).pairs()["trained on"] == f"cpu, x86_64, {threads}"
+
+
 def test_a_run_without_privacy_says_so() -> None:
     assert "This run is not private" in document().all("section")[1]
 
 
 def test_epsilon_is_shown_with_unit_delta_and_whose_claim_it_is() -> None:
     section = private_document().all("section")[1]
-    assert "whether any one provider, with all its documents, took part" in section
+    assert "What is protected is whether any one provider, with all its documents, took part:" in section
     assert "ε = 2.0000 at δ = 1e-05" in section
     assert (
         "as the trainer's own accountant claims; the workers recompute it from the training record" in section
@@ -145,7 +151,7 @@ def test_epsilon_is_shown_with_unit_delta_and_whose_claim_it_is() -> None:
 def test_another_unit_is_not_passed_off_as_the_provider(unit: str, who: str) -> None:
     section = private_document(unit=unit).all("section")[1]
     assert who in section
-    assert "the leaderboard's ε is for each provider, which this is not" in section
+    assert "the leaderboard's ε protects each provider, and this ε doesn't" in section
     assert "recompute" not in section
 
 

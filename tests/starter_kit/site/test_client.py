@@ -94,7 +94,10 @@ def test_what_the_site_rejects_is_reported_with_its_code_and_not_tried_again(sit
     with pytest.raises(ProblemError) as caught:
         SiteClient(site.url, "another").tracks()
     assert code_of(caught) is ErrorCode.REQUEST_SIGN_IN
-    assert "set PFL_TOKEN" in caught.value.problem.next_step
+    assert (
+        caught.value.problem.next_step
+        == f"Create a token at {site.url}/account/tokens/ and set PFL_TOKEN to it."
+    )
     assert site.calls[TRACKS] == 1
 
 

@@ -45,7 +45,8 @@ TRACK = "reproduction"
 # Of the published figures.
 TASK = FormSettings(providers=1_000, valid_forms=200, test_forms=600)
 # What decides an outcome: the data, the training and the scores.
-CODE = (*TRAINING, "starter_kit/data/forms/*.py", "evaluator/scoring/*.py")
+SCORING = ("__init__", "groups", "metrics", "predictions", "split")
+CODE = (*TRAINING, "starter_kit/data/forms/*.py", *(f"evaluator/scoring/{name}.py" for name in SCORING))
 
 
 def key_of(outcome: Outcome) -> RunKey:

@@ -61,6 +61,29 @@ SUBJECTS = {
     "log.": "Communication log",
     "": "Other checks",
 }
+# What the checks of a subject exclude where all that apply have passed, and what they leave possible all the same.
+SUMMARIES = {
+    "Noise": (
+        "noise that is much weaker than declared, reused or missing, in blocks that the site drew afterward.",
+        "noise that someone knows, and noise that was rearranged.",
+    ),
+    "From the noised sums to the model": (
+        "a checkpoint that doesn't follow from the recorded noised sums.",
+        "sums that no training produced.",
+    ),
+    "Training record": (
+        "a record that contradicts itself, the run's other files or the track's rules.",
+        "whatever the record leaves out or states falsely throughout.",
+    ),
+    "Other runs of the team": (
+        "records or indexes that the team dropped after seeing the site's challenge.",
+        "training runs that the team never registered.",
+    ),
+    "Communication log": (
+        "a log with irregular gaps, or too few bytes for the change in the weights.",
+        "messages that are missing throughout.",
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -203,6 +226,37 @@ def by_subject(checks: Iterable[ShownCheck]) -> list[tuple[str, list[ShownCheck]
     for check in checks:
         groups[next(SUBJECTS[start] for start in SUBJECTS if check.check.id.startswith(start))].append(check)
     return [(subject, found) for subject, found in groups.items() if found]
+
+
+@dataclass(frozen=True)
+class SubjectSummary:
+    """What the checks of one subject say together.
+
+    Attributes:
+        tally: How many ended in each way.
+        excluded: What is excluded; empty unless all that apply have passed, each with more than hardly any power.
+        possible: What is possible all the same.
+    """
+
+    subject: str
+    tally: str
+    excluded: str
+    possible: str
+
+
+def summaries(checks: Iterable[ShownCheck]) -> list[SubjectSummary]:
+    """Return what the checks of each subject exclude together, in the order of `SUBJECTS`."""
+    found = []
+    for subject, group in by_subject(checks):
+        if subject in SUMMARIES:
+            excluded, possible = SUMMARIES[subject]
+            statuses = {shown.check.status for shown in group} - {CheckStatus.NOT_APPLICABLE}
+            have_passed = statuses == {CheckStatus.PASSED} and not any(
+                shown.has_hardly_any_power for shown in group
+            )
+            counts = tally([shown.check for shown in group])
+            found.append(SubjectSummary(subject, counts, excluded if have_passed else "", possible))
+    return found
 
 
 def tally(checks: Sequence[Check]) -> str:

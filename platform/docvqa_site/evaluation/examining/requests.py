@@ -64,8 +64,8 @@ def reject_unscored(run: Run) -> None:
 
 
 @transaction.atomic
-def request(run: Run, level: TrustLevel, *, by: User | None) -> Examination:
-    """Queue an examination of a scored run for a machine that takes examinations.
+def request(run: Run, level: TrustLevel, *, by: User | None, reason: str = "") -> Examination:
+    """Queue an examination of a scored run for a machine that takes examinations; the history has the reason.
 
     Raises:
         ProblemError: (`E_SUBMISSION_STATE`) The run isn't scored; (`E_ARTIFACT_MISSING`) it lacks a file that the level
@@ -78,7 +78,7 @@ def request(run: Run, level: TrustLevel, *, by: User | None) -> Examination:
     if active is not None:
         raise ProblemError.of(ErrorCode.EXAMINATION_ACTIVE, where=str(run), found=str(active))
     examination = Examination.objects.create(run=current, level=level, by=by, requested_at=clock.now())
-    record(by, "examination.queued", examination, level=level)
+    record(by, "examination.queued", examination, level=level, **({"reason": reason} if reason else {}))
     # Robust: whatever goes wrong is logged, and the watchdog's next look repeats it.
     transaction.on_commit(wake, robust=True)
     return examination

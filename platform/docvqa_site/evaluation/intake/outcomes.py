@@ -18,6 +18,7 @@ from docvqa_site.evaluation.intake.judging import Judgement
 from docvqa_site.evaluation.models import Evaluation, EvaluationState, StepReport
 from docvqa_site.evaluation.queue import breaker, dispatch
 from docvqa_site.evaluation.states import move_evaluation
+from docvqa_site.evaluation.test_sets import drawn_means
 from docvqa_site.submissions.models import Run, RunState
 from docvqa_site.submissions.services import refund, refund_rejected
 from docvqa_site.submissions.states import move_run, update_results
@@ -48,6 +49,8 @@ def store(judgement: Judgement, facts: Facts, evaluation: Evaluation, run: Run, 
             claim_token(team.token, run, result.events)
     if report.sample and report.step is Step.VALIDATE and report.outcome is Outcome.PASSED:
         near_copies.store(run, report.sample, now)
+    if report.step is Step.SCORING and report.outcome is Outcome.PASSED and not facts.practice:
+        drawn_means.store(run, report.drawn_means)
     return breaker.note_end(evaluation, report, now, is_fault=judgement.is_fault)
 
 

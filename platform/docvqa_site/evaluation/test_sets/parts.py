@@ -1,9 +1,9 @@
 """The parts of a test set that is split: on which of them results are, and the private scores before they are revealed.
 
 Until the organizers reveal it, the private score of a run is in one place only: the detail of its scoring step's
-report, which nobody but the organizers reads. The run's results are those on the public part. So whatever shows, ranks,
-exports or mails results can't show more. Revealing writes the private scores into the results, and the public ones
-beside them.
+report, which nobody but the organizers reads. What `drawn_means` stores of the private part is read by nothing before
+that. The run's results are those on the public part. So whatever shows, ranks, exports or mails results can't show
+more. Revealing writes the private scores into the results, and the public ones beside them.
 """
 
 from collections.abc import Collection, Iterable, Sequence

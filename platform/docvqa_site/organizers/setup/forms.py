@@ -21,7 +21,7 @@ from docvqa_site.downloads.models import Download, DownloadKind, Terms
 from docvqa_site.evaluation.inventories import stock
 from docvqa_site.licenses import EXAMPLES, validate_license
 from docvqa_site.organizers import phase_changes
-from docvqa_site.organizers.choosing import LeakageField, NumbersField, offered, reject_unmatched
+from docvqa_site.organizers.choosing import LeakageField, NumbersField, SizeField, offered, reject_unmatched
 from docvqa_site.organizers.forms import HELP, UtcInput, drop_kind, keep_fields_of
 from docvqa_site.organizers.rule_changes import NAMES
 from docvqa_site.organizers.setup.offering import choose_downloads, of_track_alone
@@ -45,7 +45,13 @@ class NewTrackForm(forms.Form):
         help_text="The last part of the track's address, made from the name if empty. For example, track-3 gives "
         "/tracks/track-3/.",
     )
-    ranking = forms.ChoiceField(choices=choices, widget=forms.RadioSelect, label="Kind")
+    ranking = forms.ChoiceField(
+        choices=choices,
+        widget=forms.RadioSelect,
+        label="Kind",
+        help_text="By what the track ranks, which decides its rules, files and boards. It can't be changed later: "
+        "with a wrong one, the draft has to be discarded and set up again.",
+    )
     source = forms.ModelChoiceField(
         Track.objects.all(),
         required=False,
@@ -92,7 +98,7 @@ class KindForm(forms.ModelForm[Track]):
             "budgets": "Privacy budgets ε",
             "required_reviews": "Accepting reviewers",
         }
-        field_classes = {"budgets": NumbersField}
+        field_classes = {"budgets": NumbersField, "max_checkpoint_bytes": SizeField}
         # A list would cut its long choices off.
         widgets = {"sampling_rule": forms.RadioSelect}
         help_texts = {

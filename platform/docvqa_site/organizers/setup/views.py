@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from typing import Any, cast
 
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
 from django.forms import ModelForm
 from django.http import Http404, HttpRequest, HttpResponseBase
@@ -22,7 +22,7 @@ from docvqa_site.accounts.models import User
 from docvqa_site.accounts.requests import UserRequest
 from docvqa_site.accounts.selectors import owns_verified_address
 from docvqa_site.audit.models import record
-from docvqa_site.challenge.models import StaffRole, Track
+from docvqa_site.challenge.models import StaffInvitation, StaffRole, Track
 from docvqa_site.challenge.selectors import organized_tracks, organizers_of_all_tracks
 from docvqa_site.challenge.views import rules_of
 from docvqa_site.downloads.models import Download
@@ -186,12 +186,17 @@ def withdraw_invitation(request: UserRequest, slug: str, invitation_id: int) -> 
 
 @require_http_methods(FORM)
 @never_cache
-@login_required
-def invitation(request: UserRequest, secret: str) -> HttpResponseBase:
-    """Show an invitation to review or organize; a POST accepts it."""
+def invitation(request: HttpRequest, secret: str) -> HttpResponseBase:
+    """Show an invitation to review or organize, and the way to log in first; a POST accepts it."""
     found = people.invitation_by_secret(secret)
     if found is None:
         return render(request, "organizers/setup/invitation_gone.html", status=404)
+    if not isinstance(request.user, User):
+        return render(request, "organizers/setup/invitation.html", {"invitation": found})
+    return _invitation(cast("UserRequest", request), found)
+
+
+def _invitation(request: UserRequest, found: StaffInvitation) -> HttpResponseBase:
     is_theirs = owns_verified_address(request.user, found.email)
     if request.method == "POST" and is_theirs and people.accept(found, request.user):
         reviews = found.role == StaffRole.REVIEWER
@@ -253,9 +258,19 @@ def _next(request: HttpRequest, track: Track, name: str) -> HttpResponseBase:
 
 
 def _save(request: UserRequest, track: Track, form: "ModelForm[Track]") -> None:
+    """Store the form, and record the old and the new value of what changed; `track` has the old ones."""
+    before = _values(track)
     form.save()
-    if form.has_changed():
-        record(request.user, "track.changed", track, fields=sorted(form.changed_data))
+    after = _values(form.instance)
+    changes = {name: [before[name], value] for name, value in after.items() if before[name] != value}
+    if changes:
+        record(request.user, "track.changed", track, changes=changes)
+
+
+def _values(track: Track) -> dict[str, Any]:
+    """Return what the audit trail has of a draft: its own columns, and the names of its downloads."""
+    columns = {field.name: getattr(track, field.attname) for field in track._meta.concrete_fields}
+    return {**columns, "downloads": sorted(map(str, Download.objects.filter(tracks=track)))}
 
 
 def _form_step(
@@ -307,9 +322,30 @@ def _phases(request: UserRequest, track: Track) -> HttpResponseBase:
     if request.method == "POST" and formset.is_valid():
         formset.save()
         if formset.has_changed():
-            record(request.user, "track.changed", track, fields=["phases"])
+            record(request.user, "track.changed", track, changes=_phase_changes(formset))
         return _next(request, track, "phases")
     return _page(request, track, "phases.html", "phases", formset=formset, adds="another" in request.GET)
+
+
+def _phase_changes(formset: Any) -> dict[str, list[object]]:
+    """Return the old and the new value of each field that changed of a phase; of one that was removed, its name."""
+    gone: dict[str, list[object]] = {
+        f"phase {form.instance}": [str(form.instance), None] for form in formset.deleted_forms
+    }
+    changed = {
+        f"phase {form.instance.name}, {name}": [
+            _plain(form.initial.get(name)) if form not in formset.extra_forms else None,
+            _plain(form.cleaned_data.get(name)),
+        ]
+        for form in formset.forms
+        if form.has_changed() and form not in formset.deleted_forms
+        for name in form.changed_data
+    }
+    return {**gone, **changed}
+
+
+def _plain(value: object) -> object:
+    return value.isoformat() if isinstance(value, datetime) else value
 
 
 def _people(request: UserRequest, track: Track) -> HttpResponseBase:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from datetime import datetime
+from html import unescape
 from urllib.parse import urljoin
 
 from django import template
@@ -16,6 +17,7 @@ from django.utils.safestring import SafeString
 from django.utils.timezone import localtime, now
 
 from docvqa_site.ui.budgets import at_budget, board_query, budget_text, unbroken
+from docvqa_site.ui.commands import command_html
 from docvqa_site.ui.links import safe_href
 from docvqa_site.ui.markdown import ADDRESS, TOP_HEADING, render_markdown
 from docvqa_site.ui.markup import markup
@@ -140,6 +142,12 @@ on = _time_filter("on", _in_full)
 def markdown(text: str, top_heading: int = TOP_HEADING) -> SafeString:
     """Return Markdown as sanitized HTML, its highest headings of the level `top_heading`."""
     return render_markdown(text, top_heading)
+
+
+@register.filter
+def command(text: str) -> SafeString:
+    """Return commands whose lines break between options; those of a block of a template are HTML already."""
+    return command_html(unescape(text) if isinstance(text, SafeString) else str(text))
 
 
 # Markdown without its markup, where nothing can be formatted.

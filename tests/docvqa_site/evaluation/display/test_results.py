@@ -1,5 +1,7 @@
 """The ε, the trust level and the checks on the page of a submission, and who sees them."""
 
+import re
+
 import pytest
 import yaml
 from django.conf import settings
@@ -209,7 +211,22 @@ def test_the_page_shows_its_place_in_the_plot(run):
     # Once in each of its drawings.
     assert html.count(mark) == 2
     plot = html[html.index(mark) :]
-    assert plot.index("The larger marks show this method.") < plot.index("<summary>Data table")
+    assert plot.index("</svg>this method</li>") < plot.index("<summary>Data table")
+
+
+def test_the_mark_of_a_method_lies_below_those_at_the_same_place(run):
+    other = make_submission(track=run.submission.track, state="submitted")
+    make_run(other, state=RunState.SCORED, budget=run.budget, epsilon=3.0, anls=run.results.anls)
+    boards_changed(run.submission.track_id)
+    for submission in (run.submission, other):
+        drawings = re.findall(
+            r'<svg class="plot-(?:wide|narrow)".*?</svg>', page(submission.runs.get()), re.DOTALL
+        )
+        assert len(drawings) == 2
+        for drawing in drawings:
+            marks = re.findall(r'<circle class="plot-mark[^>]*>', drawing)
+            assert ["data-here" in mark for mark in marks] == [True, False]
+            assert len(marks) == 2
 
 
 def report_score(run, version, attempt=1):
@@ -384,6 +401,19 @@ class TestChecks:
         html = evidence(run)
         assert 'passed</span> <span class="badge badge-no_power">hardly any power</span>' in html
         assert "1 passed (1 with hardly any power)" in html
+
+    def test_they_begin_with_what_each_group_excludes_and_leaves_open(self, run):
+        ids = ("record.noise_size", "record.noise_shape", "record.models", "log.rounds")
+        passed = [{"id": id_, "status": "passed"} for id_ in ids]
+        weak = {"id": "record.linkage", "status": "no_power"}
+        change_results(run, checks=[*passed, weak])
+        summary = evidence(run).partition('<ul class="checks-summary">')[2].partition("</ul>")[0]
+        text = " ".join(re.sub(r"<[^>]+>", "", summary).split())
+        excluded, possible = results.SUMMARIES["Noise"]
+        assert f"Noise, 2 passed. Excluded: {excluded} Still possible: {possible}" in text
+        assert "From the noised sums to the model, 1 no power. Some didn't pass or have no power" in text
+        assert text.index("Noise") < text.index("Training record, 1 passed") < text.index("Communication log")
+        assert set(results.SUMMARIES) == set(results.SUBJECTS.values()) - {"Other checks"}
 
     def test_where_epsilon_plays_no_part_everyone_reads_everything(self):
         html = evidence(make_run(state=RunState.SCORED, checks=CHECKS_OF_A_RUN[:1]))

@@ -182,7 +182,7 @@ class TestPassing:
         Phase.objects.update(requires_counted=False)
         for step in PASSING:
             committed(receive_report, make_report(evaluation, step))
-        assert "6.00 kB communicated, rank 1 of 1." in mail.outbox[0].body
+        assert "6.00 kB communicated, #1 of 1 at the time." in mail.outbox[0].body
 
     def test_every_change_of_state_is_on_record(self, evaluation):
         for step in PASSING:
