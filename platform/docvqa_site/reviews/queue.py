@@ -7,7 +7,6 @@ from datetime import date
 from enum import StrEnum
 from uuid import UUID
 
-from django.contrib.postgres.aggregates import ArrayAgg
 from django.db.models import Case, CharField, F, Prefetch, Q, QuerySet, Sum, Value, When
 from django.db.models.functions import Cast
 
@@ -167,12 +166,11 @@ def _parts(
     scored = reviewable_submissions(reviewer, conflicts).filter(
         state=SubmissionState.SUBMITTED, pk__in=_scored()
     )
-    # As texts in one row for each part: to make rows and identifiers of thousands, of which the page shows few, takes
-    # longer than the query.
-    key = ArrayAgg(Cast("pk", CharField()), order_by=("submitted_at", "pk"))
-    in_parts = scored.order_by().values(part=_part(reviewer)).annotate(keys=key)
-    found: dict[str, list[str]] = {part.value: [] for part in Part}
-    found.update(in_parts.values_list("part", "keys"))
+    ordered = scored.annotate(part=_part(reviewer)).order_by("submitted_at", "pk")
+    found: dict[str, list[str]] = {part: [] for part in Part}
+    # As text: to make identifiers of thousands, of which the page shows few, takes longer than the query.
+    for part, pk in ordered.values_list("part", Cast("pk", CharField())):
+        found[part].append(pk)
     found[Part.DECIDED].reverse()
     assigned = reviewer.proof_reviews.filter(due__isnull=False)
     due = {str(pk): day for pk, day in opinions.items()}

@@ -75,6 +75,7 @@ COLUMNS = {
     "submissions_submission.id": NEVER,
     "submissions_submission.team_id": NEVER,
     "submissions_submission.track_id": NEVER,
+    "submissions_submission.practice": NEVER,
     "submissions_submission.title": NEVER,
     "submissions_submission.lower_title": NEVER,
     "submissions_submission.submitted_at": NEVER,

@@ -56,7 +56,7 @@ def test_a_result_is_named_in_the_title_and_comes_before_its_address(client: Cli
     assert "<title>Privacy calculator ·" in client.get(PATH).text
     page = client.get(PATH, WINNER).text
     assert "<title>ε for 30 rounds: privacy calculator ·" in page
-    assert page.index('<h2 id="result">') < page.index("Link to this result")
+    assert page.index('<h2 id="result" tabindex="-1">') < page.index("Link to this result")
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_the_latest_results_have_scores_and_ranks(client):
     page = shown(client, user)
     assert "Latest results" in page
     assert "ANLS 0.6250" in page
-    assert "rank 1" in page
+    assert "#1" in page
     submission.state = SubmissionState.WITHDRAWN
     submission.save()
     assert home_of(user).latest == []

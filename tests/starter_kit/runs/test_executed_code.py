@@ -116,7 +116,10 @@ NEVER_TRAINS = (
     "evaluator/scoring/metrics.py",
     *(f"starter_kit/data/{module}.py" for module in ("folders", "page_file", "summary")),
     *(f"starter_kit/{part}/**/*.py" for part in ("reporting", "site")),
-    *(f"starter_kit/{module}.py" for module in ("__init__", "console", "disk", "extras", "own_files")),
+    *(
+        f"starter_kit/{module}.py"
+        for module in ("__init__", "console", "disk", "documents", "extras", "own_files")
+    ),
 )
 
 
