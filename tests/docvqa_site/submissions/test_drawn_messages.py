@@ -4,6 +4,7 @@ import re
 
 import pytest
 from django.utils import timezone
+from django.utils.html import strip_tags
 
 from docvqa_site.audit.models import AuditEntry
 from docvqa_site.challenge.models import Track
