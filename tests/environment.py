@@ -63,7 +63,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 # How long an example takes says more about the machine than about the code.
-hypothesis.settings.register_profile("pfl", deadline=None)
+hypothesis.settings.register_profile("pfl", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("pfl")
 
 if "PYTEST_XDIST_WORKER" not in os.environ:

@@ -15,9 +15,10 @@ from typing import TypeVar
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from evaluator.docvqa.dataset import Box, DatasetInfo, Page, Question, first_line, write_info
-from evaluator.docvqa.imdb import MEMBER, Imdb, read_data_points, read_imdb
+from evaluator.docvqa.imdb import MEMBER, Imdb, read_data_points
 from evaluator.messages.progress import OnProgress, ignore_progress
 from evaluator.messages.untrusted_text import decode
+from starter_kit.data.bounded_reading import read_bounded
 from starter_kit.data.folders import FOR_ATTACKS, SplitWriter, malformed
 from starter_kit.data.images import image_file, import_images
 from starter_kit.data.summary import Finding, Findings, ImportSummary, SplitTally
@@ -151,7 +152,7 @@ def convert_imdb(
     clients = _convert_training(conversion, client_files, folder_public) if client_files else {}
     for split, path in held_out.items():
         if path is not None:
-            imdb = read_imdb(path)
+            imdb = read_bounded(path)
             owners = {
                 row: conversion.providers.get(_document(question.image_name)) or question.provider
                 for row, question in enumerate(imdb.questions, 1)
@@ -192,7 +193,7 @@ def _convert_training(conversion: Conversion, files: dict[int, Path], folder: Pa
     clients: dict[int, list[str]] = {}
     with SplitWriter(folder, "train") as writer:
         for client, path in files.items():
-            imdb = read_imdb(path)
+            imdb = read_bounded(path)
             _reject_unanswered(imdb, path)
             owners = _owners(imdb, data_points[f"client_{client}"], path, conversion.findings)
             before = set(writer.tally.pages_by_provider)
@@ -262,7 +263,7 @@ def _convert_held_out(conversion: Conversion, split: str, file: ImdbFile, folder
 
 def _convert_red(conversion: Conversion, split: str, path: Path, folder: Path) -> set[str]:
     """Write a red-team split; the members among its providers, as far as its rows or the file of labels say."""
-    imdb = read_imdb(path)
+    imdb = read_bounded(path)
     owners = {row: question.provider for row, question in enumerate(imdb.questions, 1)}
     # Files about several models ask about the same pages.
     alone = replace(conversion, ids=set(), pages=set())

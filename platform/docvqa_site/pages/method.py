@@ -16,7 +16,6 @@ from django.views.decorators.http import require_safe
 
 from docvqa_site.accounts.models import User
 from docvqa_site.audit.models import AuditEntry
-from docvqa_site.boards.boards import StoredBoard, with_ranges
 from docvqa_site.boards.column import Shown
 from docvqa_site.boards.columns import columns_of
 from docvqa_site.boards.leakage import leakage_plot, measured, stated
@@ -219,9 +218,7 @@ def _rows(
     runs: Sequence[Run], verdict: Verdict, standings: Mapping[UUID, Standing], *, names_team: bool
 ) -> list[Row]:
     """Return the rows of a submission's scored runs as its boards show them; those without a standing have no rank."""
-    boards = [StoredBoard(run.submission.track, run.budget) for run in runs]
-    rows = [[_row(run, verdict, standings.get(run.pk), names_team=names_team)] for run in runs]
-    return [row for (row,) in with_ranges(boards, rows)]
+    return [_row(run, verdict, standings.get(run.pk), names_team=names_team) for run in runs]
 
 
 def _row(run: Run, verdict: Verdict, standing: Standing | None, *, names_team: bool) -> Row:
@@ -235,8 +232,9 @@ def _row(run: Run, verdict: Verdict, standing: Standing | None, *, names_team: b
         results=run.results if names_team else without_traces_of_team(run.results),
         status=verdict.status,
     )
-    rank = standing.rank if standing else None
-    return Row(entry, rank, pending=_pending(run) if rank else None)
+    if standing is None:
+        return Row(entry, None)
+    return Row(entry, standing.rank, pending=_pending(run), ranks=standing.possible)
 
 
 def _pending(run: Run) -> TrustLevel | None:

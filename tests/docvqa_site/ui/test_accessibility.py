@@ -155,6 +155,7 @@ PAGES = {
         "/organize/tracks/track-1/",
         "/organize/tracks/track-2/",
         "/organize/tracks/track-2/rules/",
+        "/organize/tracks/track-2/history/",
         "/organize/tracks/track-2/phases/add/",
         "/organize/tracks/track-2/phases/{phase}/",
         "/organize/tracks/track-2/phases/{phase}/close/",
@@ -224,6 +225,7 @@ FORMS = {
     "organizers:extend", "organizers:withdraw_outage", "organizers:accept_log",
     "organizers:start_file", "organizers:complete_file",
     "organizers:answer_appeal", "organizers:withdraw_invitation", "organizers:grant_submissions",
+    "organizers:team_admission",
 }  # fmt: skip
 # Those that take more than an address: a step of logging in, a second factor of late, or a passkey.
 STEPS = {
