@@ -62,7 +62,8 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-# How long an example takes says more about the machine than about the code.
+# How long an example takes says more about the machine than about the code. The same examples are tried each time, so
+# that a commit always passes or never does.
 hypothesis.settings.register_profile("pfl", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("pfl")
 

@@ -55,7 +55,6 @@ EXAMPLES = 3
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 BOUNDED = settings(
     max_examples=EXAMPLES,
-    derandomize=True,
     database=None,
     deadline=None,
     phases=[Phase.generate],

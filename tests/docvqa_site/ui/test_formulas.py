@@ -223,7 +223,7 @@ def test_a_text_whose_formula_was_stopped_is_rendered_once(monkeypatch: pytest.M
     assert render_markdown(text) == shown
 
 
-@settings(derandomize=True, max_examples=75)
+@settings(max_examples=75)
 @given(FORMULAS)
 def test_whatever_is_nested_or_left_open_is_shown_in_time(text: str) -> None:
     notebook = {"nbformat": 4, "cells": [{"cell_type": "markdown", "source": text}]}
@@ -235,7 +235,7 @@ def test_whatever_is_nested_or_left_open_is_shown_in_time(text: str) -> None:
 
 
 @pytest.mark.django_db
-@settings(derandomize=True, max_examples=25)
+@settings(max_examples=25)
 @given(text=FORMULAS)
 def test_a_preview_of_it_is_a_page(text: str) -> None:
     team = make_team()
