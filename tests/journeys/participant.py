@@ -219,7 +219,7 @@ def make_draft(hands: Hands, track: str, title: str, description: str = "") -> N
     page = hands.page
     hands.menu("Submissions")
     hands.press(page.get_by_role("link", name="New submission").first)
-    hands.choose(page.get_by_label("Track"), re.escape(track))
+    hands.choose(page.get_by_label("Track", exact=True), re.escape(track))
     hands.fill(page.get_by_label("Title"), title)
     if description:
         hands.fill(page.get_by_label("Description"), description)

@@ -1,3 +1,4 @@
+import re
 from datetime import timedelta
 from html import unescape
 
@@ -9,6 +10,7 @@ from django.db import transaction
 from django.urls import reverse
 from django.utils import timezone
 
+from docvqa_site.accounts.services import make_track_organizer
 from docvqa_site.audit.models import AuditEntry
 from docvqa_site.reviews.assignments import assign
 from docvqa_site.reviews.deadlines import default_due
@@ -64,6 +66,17 @@ def test_a_revised_proof_has_a_new_day(submission, reviewer):
     with transaction.atomic():
         revise_proof(submission, make_upload(submission.team, b"better"), submission.created_by)
     assert ProofReview.objects.get().due == default_due()
+
+
+def test_a_track_organizer_assigns_from_a_page_whose_links_they_can_open(client, submission, reviewer):
+    person = make_user()
+    make_track_organizer(person)
+    submission.track.organizers.add(person)
+    client.force_login(person)
+    page = client.get(address(submission)).text
+    links = set(re.findall(r'href="(/(?:admin|organize|reviews)/[^"#]*)', page))
+    assert reverse("organizers:desk") in links
+    assert {link: client.get(link).status_code for link in links} == dict.fromkeys(links, 200)
 
 
 def test_an_organizer_assigns_a_reviewer_by_a_day(
