@@ -69,7 +69,7 @@ def test_a_revised_proof_has_a_new_day(submission, reviewer):
 
 
 def test_a_track_organizer_assigns_from_a_page_whose_links_they_can_open(client, submission, reviewer):
-    person = make_user()
+    person = make_user(is_staff=True)
     make_track_organizer(person)
     submission.track.organizers.add(person)
     client.force_login(person)
