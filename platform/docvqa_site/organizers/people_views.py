@@ -6,6 +6,7 @@ from django.http import HttpResponseBase
 from django.shortcuts import redirect, render
 
 from docvqa_site.accounts.requests import UserRequest
+from docvqa_site.accounts.selectors import user_by_address
 from docvqa_site.challenge.models import StaffInvitation, StaffRole, Track
 from docvqa_site.challenge.selectors import organized_tracks, organizers_of_all_tracks
 from docvqa_site.organizers.access import FORM, for_organizers
@@ -38,6 +39,6 @@ def send_invitation(request: UserRequest, track: Track, email: str, role: StaffR
     """Invite somebody, and say so; with a warning if they compete."""
     sent = invite(track, email, role, by=request.user)
     messages.success(request, f"We've sent an invitation to {sent.email}.")
-    if competed := competed_in(sent.email, StaffRole(sent.role), track):
+    if competed := competed_in(user_by_address(sent.email), sent):
         names = ", ".join(map(str, competed))
         messages.warning(request, f"A team of {sent.email} has submissions in {names}. {COMPETES}")

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from docvqa_site.accounts.models import User
-from docvqa_site.accounts.selectors import owns_verified_address, user_by_address
+from docvqa_site.accounts.selectors import owns_verified_address
 from docvqa_site.accounts.services import make_organizer, make_reviewer, make_track_organizer
 from docvqa_site.audit.models import personal, record
 from docvqa_site.challenge.models import StaffInvitation, StaffRole, Track
@@ -25,13 +25,12 @@ from docvqa_site.submissions.selectors import competed_tracks
 COMPETES = "Whoever competes in a track can't see or judge its submissions, or change its rules."
 
 
-def competed_in(email: str, role: StaffRole, track: Track) -> list[Track]:
-    """Return in which tracks that an invitation to this role is about somebody with this address competes."""
-    person = user_by_address(email)
+def competed_in(person: User | None, invitation: StaffInvitation) -> list[Track]:
+    """Return in which of the tracks that an invitation is about, all or one, the person competes."""
     if person is None:
         return []
     found = competed_tracks(person)
-    return list(found.filter(pk=track.pk) if role == StaffRole.ORGANIZER else found)
+    return list(found.filter(pk=invitation.track_id) if invitation.is_of_one_track else found)
 
 
 def invitations_for(track: Track, organizer: User) -> QuerySet[StaffInvitation]:

@@ -209,9 +209,8 @@ def _invitation(request: UserRequest, found: StaffInvitation) -> HttpResponseBas
     context = {
         "invitation": found,
         "is_theirs": is_theirs,
-        "competes": people.COMPETES
-        if people.competed_in(request.user.email, StaffRole(found.role), found.track)
-        else "",
+        "competed": people.competed_in(request.user, found),
+        "competes": people.COMPETES,
     }
     return render(request, "organizers/setup/invitation.html", context, status=200 if is_theirs else 403)
 
