@@ -144,7 +144,7 @@ def announce(announcement: Announcement, seen: str, *, actor: User) -> bool:
         actor,
         "announcement.sent",
         actor,
-        audience=announcement.audience,
+        audience=Audience(announcement.audience).label,
         track=announcement.track.slug if announcement.track else "",
         **about,
         title=announcement.subject,

@@ -347,6 +347,9 @@ def test_a_leakage_set_is_chosen_among_the_splits_that_workers_report(
     fill(client, "weights", **chosen)
     track.refresh_from_db()
     assert (track.leakage_set, track.leakage_split) == ("train", "red")
+    # The split is recorded with its set, also where it is the default.
+    changes = AuditEntry.objects.filter(action="track.changed").latest("pk").details["changes"]
+    assert (changes["leakage_set"], changes["leakage_split"]) == (["", "train"], ["red", "red"])
     assert "train/red, on 1 worker, SHA-256 dddd" in client.get(SETUP).text
     receive(Inventory(worker="gpu", references={"vt5-tiny": WEIGHTS}, test_sets={"secret": TEST_SET}))
     assert "train/red: on no worker" in client.get(f"{SETUP}weights/").text

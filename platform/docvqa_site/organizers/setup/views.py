@@ -262,6 +262,9 @@ def _save(request: UserRequest, track: Track, form: "ModelForm[Track]") -> None:
     form.save()
     after = _values(form.instance)
     changes = {name: [before[name], value] for name, value in after.items() if before[name] != value}
+    if "leakage_set" in changes:
+        # The set is chosen with its split, also where that is the one from before.
+        changes["leakage_split"] = [before["leakage_split"], after["leakage_split"]]
     if changes:
         record(request.user, "track.changed", track, changes=changes)
 

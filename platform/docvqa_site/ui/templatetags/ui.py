@@ -23,6 +23,7 @@ from docvqa_site.ui.markdown import ADDRESS, TOP_HEADING, render_markdown
 from docvqa_site.ui.markup import markup
 from docvqa_site.ui.plain_text import plain_text
 from docvqa_site.ui.rounding import INTERVAL_DECIMALS, interval_text
+from docvqa_site.ui.sizes import exact_size
 from evaluator.messages.jobs import evaluator_version
 from evaluator.messages.results import MOST_DECIMALS
 from evaluator.scoring.metrics import cut
@@ -49,6 +50,12 @@ def bytes_tag(size: int | None) -> str:
     if size is None:
         return MISSING
     return markup('<data value="{}" title="{} bytes">{}</data>', size, f"{size:,}", readable_bytes(size))
+
+
+@register.filter("exact_size")
+def exact_size_tag(size: int) -> str:
+    """Return a limit in the unit in which it was set, with the exact number in the title."""
+    return markup('<data value="{}" title="{} bytes">{}</data>', size, f"{size:,}", exact_size(size))
 
 
 def readable_bytes(size: int) -> str:
