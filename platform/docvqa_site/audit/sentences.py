@@ -23,7 +23,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from docvqa_site.audit.models import AuditEntry, readable_details
-from docvqa_site.ui.sizes import exact_size
+from docvqa_site.sizes import exact_size
 
 # By the action, with the person and the object. Any other action is "<person> <verb> <noun> <object>".
 SENTENCES = {

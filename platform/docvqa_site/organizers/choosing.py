@@ -10,7 +10,7 @@ from typing_extensions import override
 from docvqa_site.challenge.models import Track, patterns_in
 from docvqa_site.challenge.references import tensors_matching
 from docvqa_site.evaluation.inventories import Holding, stock
-from docvqa_site.ui.sizes import bytes_of, exact_size
+from docvqa_site.sizes import bytes_of, exact_size
 
 
 def offered(holdings: Mapping[str, Holding], chosen: str, none: str = "Choose …") -> list[tuple[str, str]]:

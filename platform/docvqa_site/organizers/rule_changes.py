@@ -22,6 +22,7 @@ from docvqa_site.challenge.models import (
     Track,
 )
 from docvqa_site.evaluation.models import TestSet
+from docvqa_site.sizes import exact_size
 from docvqa_site.submissions.models import (
     Artifact,
     IndexChallenge,
@@ -33,7 +34,6 @@ from docvqa_site.submissions.models import (
 )
 from docvqa_site.submissions.quota import WINDOW
 from docvqa_site.ui.rounding import power_of_ten
-from docvqa_site.ui.sizes import exact_size
 
 # The rules that the evaluator applies, and the texts, with their public names.
 EVALUATED = {

@@ -16,6 +16,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime, now
 
+from docvqa_site.sizes import exact_size
 from docvqa_site.ui.budgets import at_budget, board_query, budget_text, unbroken
 from docvqa_site.ui.commands import command_html
 from docvqa_site.ui.links import safe_href
@@ -23,7 +24,6 @@ from docvqa_site.ui.markdown import ADDRESS, TOP_HEADING, render_markdown
 from docvqa_site.ui.markup import markup
 from docvqa_site.ui.plain_text import plain_text
 from docvqa_site.ui.rounding import INTERVAL_DECIMALS, interval_text
-from docvqa_site.ui.sizes import exact_size
 from evaluator.messages.jobs import evaluator_version
 from evaluator.messages.results import MOST_DECIMALS
 from evaluator.scoring.metrics import cut
