@@ -413,7 +413,8 @@ def _address(one: Model, request: HttpRequest) -> str:
         return str(getattr(one, "get_absolute_url")())  # noqa: B009
     shown_by = admin.site._registry.get(type(one))
     # The administration is closed to organizers of single tracks.
-    if not shown_by or request.user.organizes_single_tracks or not shown_by.has_view_permission(request):
+    single = getattr(request.user, "organizes_single_tracks", False)
+    if not shown_by or single or not shown_by.has_view_permission(request):
         return ""
     return reverse(f"admin:{options.app_label}_{options.model_name}_change", args=[one.pk])
 

@@ -109,13 +109,14 @@ def history(request: UserRequest, slug: str) -> HttpResponseBase:
 def _named_in(entries: Iterable[AuditEntry], track: Track) -> list[Model]:
     """Return what entries of a track's history name: parts of the track, and people."""
     keys = {entry.object_id for entry in entries if entry.object_type == TeamRegistration._meta.label_lower}
-    people = {person for entry in entries for person in (entry.actor_id, entry.details.get("user"))}
+    named = (person for entry in entries for person in (entry.actor_id, entry.details.get("user")))
+    people = {person for person in named if person is not None}
     return [
         track,
         *track.phases.select_related("track"),
         *track.registrations.filter(pk__in=keys).select_related("team", "track"),
         *FinalResults.objects.filter(phase__track=track),
-        *User.objects.filter(pk__in=people - {None}),
+        *User.objects.filter(pk__in=people),
     ]
 
 

@@ -742,8 +742,8 @@ def test_who_has_a_role_is_removed_where_others_are_invited(client: Client) -> N
     # Rights are taken by whoever gives a password and a code again.
     asked = client.post(end)["Location"]
     assert ben.groups.exists()
-    asked = client.post(asked, {"password": "a long password"})
-    done = client.post(asked["Location"], {"code": code_of()}, follow=True)
+    asked = client.post(asked, {"password": "a long password"})["Location"]
+    done = client.post(asked, {"code": code_of()}, follow=True)
     assert "Ben Person is no longer a reviewer." in done.text
     ben.refresh_from_db()
     assert not ben.is_staff
