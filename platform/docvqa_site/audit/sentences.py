@@ -16,13 +16,14 @@ from typing import Any
 from django.apps import apps
 from django.contrib import admin
 from django.core.exceptions import FieldDoesNotExist, ValidationError
-from django.db.models import ForeignKey, Model, Q, QuerySet
+from django.db.models import Field, ForeignKey, Model, Q, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from docvqa_site.audit.models import AuditEntry, readable_details
+from docvqa_site.sizes import exact_size
 
 # By the action, with the person and the object. Any other action is "<person> <verb> <noun> <object>".
 SENTENCES = {
@@ -119,6 +120,7 @@ OF_ROLES = {
     "reviewer": "the reviewers of privacy proofs, in every track",
     "all_tracks": "the organizers of all tracks",
 }
+STAFF = "challenge.staffinvitation"
 SITE = "The site"
 # What the details name by its key or slug, beside the foreign keys of the entry's object.
 REFERENCES = {
@@ -138,6 +140,8 @@ REFERENCES = {
 # Pages of the organizers' desk, which are shown in place of those of the administration, and their permissions.
 DESK = ("challenge.organize", "submissions.view_submission")
 PAGES = {"submissions.run": ("organizers:run", DESK), "teams.team": ("organizers:team", DESK)}
+# What everybody reads at an address of its own.
+PUBLIC = {"leaderboard.finalresults"}
 MOST_CHARACTERS = 200
 # Submissions whose entries are found by their title.
 MOST_FOUND = 100
@@ -168,8 +172,14 @@ class Described:
     changes: Sequence[Change]
 
 
-def described(entries: Iterable[AuditEntry], request: HttpRequest) -> list[Described]:
-    """Return entries as whoever makes the request reads them."""
+def described(
+    entries: Iterable[AuditEntry], request: HttpRequest, known: Iterable[Model] = ()
+) -> list[Described]:
+    """Return entries as whoever makes the request reads them.
+
+    Args:
+        known: What the page names to the reader, also where the administration doesn't show it to them.
+    """
     entries = list(entries)
     details = list(readable_details([entry.details for entry in entries]))
     keys = {_subject(entry) for entry in entries}
@@ -177,6 +187,8 @@ def described(entries: Iterable[AuditEntry], request: HttpRequest) -> list[Descr
     for entry, values in zip(entries, details, strict=True):
         keys |= {key for name, value in _flat(values) if (key := _reference(entry, name, value))}
     names = _names(keys, request)
+    for one in known:
+        names |= _named(one, request)
     return [
         Described(entry, _sentence(entry, names), list(_changes(entry, values, names)))
         for entry, values in zip(entries, details, strict=True)
@@ -205,19 +217,19 @@ def _changes(
 ) -> Iterable[Change]:
     def shown(name: str, value: object) -> SafeString | str:
         key = _reference(entry, name, value)
-        return names.get(key, str(value)) if key else _text(value)
+        return names.get(key, str(value)) if key else _text(_in_words(entry, name, value))
 
     for name, value in details.items():
-        words = name.replace("_", " ")
+        words = _words(name)
         match name, value:
             case "changes", dict():
                 for field, pair in value.items():
                     old, new = _from_difference(pair[0], pair[1])
-                    yield Change(field.replace("_", " "), shown(field, old), shown(field, new))
+                    yield Change(_words(field), shown(field, old), shown(field, new))
             case "before", dict():
                 after = details.get("after", {})
                 for field, old in value.items():
-                    yield Change(field.replace("_", " "), shown(field, old), shown(field, after.get(field)))
+                    yield Change(_words(field), shown(field, old), shown(field, after.get(field)))
             case "after", dict():
                 pass
             case "before", str():
@@ -226,6 +238,31 @@ def _changes(
                 )
             case _:
                 yield Change(words, "", shown(name, value), has_before=False)
+
+
+def _words(name: str) -> str:
+    """Return the name of a field as a reader says it: its value has the unit."""
+    words = name.removeprefix("is_").replace("_", " ")
+    return f"{words.removesuffix(' bytes')} size" if words.endswith(" bytes") else words
+
+
+def _in_words(entry: AuditEntry, name: str, value: object) -> object:
+    """Return a value as forms name it: a choice by its label, a number of bytes with its unit."""
+    if name.endswith("_bytes") and type(value) is int and value > 0:
+        return exact_size(value)
+    if (field := _field(entry, name)) is None or not isinstance(value, str | int) or isinstance(value, bool):
+        return value
+    return dict(field.flatchoices).get(value, value)
+
+
+def _field(entry: AuditEntry, name: str) -> "Field[Any, Any] | None":
+    """Return the field that an entry has a value of, if its object has one of this name."""
+    about = STAFF if entry.action.startswith("staff.") else entry.object_type
+    try:
+        field = apps.get_model(about)._meta.get_field(name)
+    except (LookupError, ValueError, FieldDoesNotExist):
+        return None
+    return field if isinstance(field, Field) else None
 
 
 def _from_difference(old: object, new: object) -> tuple[object, object]:
@@ -279,10 +316,7 @@ def _reference(entry: AuditEntry, name: str, value: object) -> Key | None:
         return None
     if label := REFERENCES.get(name):
         return label, str(value)
-    try:
-        field = apps.get_model(entry.object_type)._meta.get_field(name)
-    except (LookupError, ValueError, FieldDoesNotExist):
-        return None
+    field = _field(entry, name)
     if isinstance(field, ForeignKey) and isinstance(field.related_model, type):
         return field.related_model._meta.label_lower, str(value)
     return None
@@ -302,9 +336,14 @@ def _names(keys: Iterable[Key], request: HttpRequest) -> dict[Key, SafeString]:
             continue
         found |= {(label, key): _unnamed(model, key) for key in wanted}
         for one in _objects(model, wanted, request):
-            link = _link(one, request)
-            found |= {(label, str(one.pk)): link, (label, str(getattr(one, "slug", ""))): link}
+            found |= _named(one, request)
     return found
+
+
+def _named(one: Model, request: HttpRequest) -> dict[Key, SafeString]:
+    """Return the name of an object by its key and by its slug."""
+    label, link = one._meta.label_lower, _link(one, request)
+    return {(label, str(one.pk)): link, (label, str(getattr(one, "slug", ""))): link}
 
 
 def _unnamed(model: type[Model], key: str) -> SafeString:
@@ -360,18 +399,24 @@ def _below(field: "ForeignKey[Any, Any]") -> list[str]:
 
 
 def _link(one: Model, request: HttpRequest) -> SafeString:
+    address, name = _address(one, request), _text(str(one))
+    return format_html('<a href="{}">{}</a>', address, name) if address else format_html("{}", name)
+
+
+def _address(one: Model, request: HttpRequest) -> str:
+    """Return the address of the page about an object that is open to whoever makes the request; empty without one."""
     options = one._meta
     page, permissions = PAGES.get(options.label_lower, ("", ()))
-    if not request.user.has_perms(permissions):
-        page = ""
-    if not page and type(one) in admin.site._registry:
-        page = f"admin:{options.app_label}_{options.model_name}_change"
-    name = _text(str(one))
-    return (
-        format_html('<a href="{}">{}</a>', reverse(page, args=[one.pk]), name)
-        if page
-        else format_html("{}", name)
-    )
+    if page and request.user.has_perms(permissions):
+        return reverse(page, args=[one.pk])
+    if options.label_lower in PUBLIC:
+        return str(getattr(one, "get_absolute_url")())  # noqa: B009
+    shown_by = admin.site._registry.get(type(one))
+    # The administration is closed to organizers of single tracks.
+    single = getattr(request.user, "organizes_single_tracks", False)
+    if not shown_by or single or not shown_by.has_view_permission(request):
+        return ""
+    return reverse(f"admin:{options.app_label}_{options.model_name}_change", args=[one.pk])
 
 
 def _text(value: object, *, whole: bool = False) -> str:

@@ -10,7 +10,7 @@ such as `*.reference=vt5-tiny` adapt a definition to another edition without a f
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -174,8 +174,24 @@ def _phase(track: Track, known: Sequence[Phase], where: str, entry: dict[str, An
 
 def phases_in_words(track: Track) -> str:
     """Return all that the track's phases say, one after the other."""
-    rows = track.phases.order_by("starts_at", "pk").values_list(*sorted(PHASE_FIELDS))
-    return "; ".join(", ".join(map(str, row)) for row in rows)
+    rows = track.phases.order_by("starts_at", "pk").values("name", *sorted(PHASE_FIELDS - {"name"}))
+    return "; ".join(
+        ", ".join(f"{field.replace('_', ' ')}: {_in_words(value)}" for field, value in row.items())
+        for row in rows
+    )
+
+
+def _in_words(value: object) -> str:
+    """Return a column's value as the audit trail says it."""
+    match value:
+        case None | "":
+            return "–"
+        case bool():
+            return "yes" if value else "no"
+        case datetime():
+            return f"{value.astimezone(UTC):%b %-d, %Y, %H:%M:%S UTC}"
+        case _:
+            return str(value)
 
 
 def _clean(instance: Track | Phase, where: str, fields: Mapping[str, Any]) -> None:

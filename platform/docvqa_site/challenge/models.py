@@ -621,6 +621,11 @@ class StaffInvitation(models.Model):
         return self.created_at + timedelta(days=INVITATION_DAYS)
 
     @property
+    def is_of_one_track(self) -> bool:
+        """Whether it is about its track; any other role is about every track, whichever the invitation is kept with."""
+        return self.role == StaffRole.ORGANIZER
+
+    @property
     def role_in_words(self) -> str:
         """What the invited person becomes, as the mail and its page say it."""
         return {

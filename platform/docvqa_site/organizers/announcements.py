@@ -25,7 +25,7 @@ from docvqa_site.ui.plain_text import plain_text
 class Audience(TextChoices):
     EVERYONE = "everyone", "everyone with an account"
     MEMBERS = "members", "members of all teams"
-    IN_TRACK = "in_track", "members of teams that have registered, or have a draft or submission"
+    IN_TRACK = "in_track", "members of teams with a registration, draft or submission"
     WITHOUT_SUBMISSION = "without_submission", "members of teams that have submitted nothing"
     WITH_FAILED_RUN = "with_failed_run", "members of teams with a failed run"
     WITH_REJECTED_RUN = "with_rejected_run", "members of teams with a rejected run"
@@ -144,7 +144,7 @@ def announce(announcement: Announcement, seen: str, *, actor: User) -> bool:
         actor,
         "announcement.sent",
         actor,
-        audience=announcement.audience,
+        audience=Audience(announcement.audience).label,
         track=announcement.track.slug if announcement.track else "",
         **about,
         title=announcement.subject,

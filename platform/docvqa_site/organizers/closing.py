@@ -26,6 +26,7 @@ from docvqa_site.boards.required_examinations import missing_examinations
 from docvqa_site.boards.selection import Selection
 from docvqa_site.boards.snapshots import Edition, sha256, snapshot_files
 from docvqa_site.challenge.models import Phase, RuleChange, Track
+from docvqa_site.challenge.rankings import threshold_text
 from docvqa_site.evaluation.models import ACTIVE_EXAMINATIONS, Examination, ScoredPart
 from docvqa_site.evaluation.test_sets.parts import scored_part
 from docvqa_site.news.models import NewsItem
@@ -146,9 +147,12 @@ def standings(phase: Phase, length: int = SHOWN_RANKS) -> list[dict[str, object]
     boards = stored_boards(phase.track)
     earlier = {one.row.entry.run: str(one) for one in earlier_rules(phase.track, phase.name)}
     found = selected_rows(Selection(phase=phase.name), boards, length)
+    ranks_bytes = phase.track.kind.rule.ranks_bytes
+    threshold = {"threshold": threshold_text(phase.track.anls_threshold)} if ranks_bytes else {}
     return [
         {
             "board": at_budget(board.budget, "ε = {}", "{:g}".format),
+            **threshold,
             "rows": [
                 {**_standing(rank, row), "earlier_rules": earlier.get(row.entry.run, "")}
                 for rank, row in enumerate(filter(_is_ranked, rows), 1)

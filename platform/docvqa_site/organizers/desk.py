@@ -164,7 +164,8 @@ def desk_of(organizer: User) -> dict[str, object]:
     doubtful, flagged = _first_of(doubtful_logs(judged, tracks), flagged_runs(judged, now))
     return {
         "needs": found,
-        "failures": failures(organized),
+        "failures": (failed := failures(organized)),
+        "failed_runs": sum(one.runs for one in failed),
         "doubtful_logs": doubtful,
         "flagged": flagged,
         "near_copies": list(near_copies_of_other_teams(judged, now, MOST_FLAGGED)),

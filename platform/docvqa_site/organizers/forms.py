@@ -25,7 +25,8 @@ DECISIONS = (RegistrationState.ADMITTED.value, RegistrationState.DECLINED.value)
 # Of fields of tracks, for all forms that have them.
 HELP = {
     "leakage_set": "Data from members and nonmembers of the training set, used to measure what ranked runs leak: "
-    "a split of a folder under test_sets/ on the workers.",
+    "a split of a folder under test_sets/ on the workers. The split “red” has new documents of the members; "
+    "“red-trained” has the very documents that they trained with, where a leak shows most.",
     "budgets": "Such as 1, 4, 8. Each budget has its own board.",
     "required_reviews": "Number of reviewers who must accept a proof before it counts as accepted.",
     "unbound_level": "In some runs, no check shows that the checkpoint is the result of the recorded training. This is "

@@ -30,6 +30,8 @@ MINUTE = timedelta(minutes=1)
 LEAST = timedelta(minutes=10)
 # A phase that ended longer ago isn't extended any more.
 LATELY = timedelta(days=14)
+# Before the end of a phase.
+LAST_DAY = timedelta(days=1)
 # A notice of a moved deadline is shown so long at most.
 SHOWN = timedelta(days=7)
 
@@ -215,6 +217,20 @@ class Entry:
     @property
     def length(self) -> str:
         return in_hours((self.ends_at - self.starts_at).total_seconds())
+
+
+def last_days(entry: Entry, now: datetime) -> list[Phase]:
+    """Return the phases that the entry takes time from in their last day, when most teams submit."""
+    ending = Phase.objects.select_related("track").filter(
+        ends_at__gt=max(entry.starts_at, now),
+        ends_at__lt=entry.ends_at + LAST_DAY,
+        track__is_draft=False,
+        final_results=None,
+    )
+    if entry.track:
+        ending = ending.filter(track__slug=entry.track)
+    begun = [one for one in ending if one.starts_at is None or one.starts_at < entry.ends_at]
+    return sorted(begun, key=lambda phase: (phase.ends_at, phase.pk))
 
 
 @transaction.atomic

@@ -31,7 +31,8 @@ def near_quota(
 ) -> list[NearQuota]:
     """Return the teams near their quota, `most` of each kind at most.
 
-    What members of a team submitted with another team counts against their quota too, and is not looked at here.
+    Baselines, which are the organizers' own, are left out. What members of a team submitted with another team counts
+    against their quota too, and is not looked at here.
     `tracks` have their phases prefetched; those that take no submissions now are left out.
     """
     found = _without_slots(submissions, tracks, now, most)
@@ -46,7 +47,9 @@ def _without_slots(
 ) -> list[NearQuota]:
     """Return the teams that have no slot left, with what they used."""
     open_tracks = {track.pk: track for track in tracks if not track.closed_because(now)}
-    counted = submissions.filter(submitted_at__gt=now - WINDOW, refunded_at=None, track__in=open_tracks)
+    counted = submissions.filter(
+        submitted_at__gt=now - WINDOW, refunded_at=None, is_baseline=False, track__in=open_tracks
+    )
     by_team = counted.order_by().values_list("track", "team", "team__name")
     used = by_team.annotate(count=Count("pk"))
     limits = {key: track.slots_per_day(now) for key, track in open_tracks.items()}
@@ -55,8 +58,8 @@ def _without_slots(
     for key, team, name, count, extra in near.order_by("track", "team__name"):
         limit = limits[key] + (extra or 0)
         if count >= limit:
-            words = f"{limit} submission{pluralize(limit)} of 24 hours in {open_tracks[key]}"
-            found.append(NearQuota(team, name, f"{count} of {words}"))
+            words = f"{count} submission{pluralize(count)} in the last 24 hours in {open_tracks[key]}"
+            found.append(NearQuota(team, name, f"{words}, with a quota of {limit}"))
     return found[:most]
 
 

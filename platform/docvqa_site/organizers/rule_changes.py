@@ -22,7 +22,7 @@ from docvqa_site.challenge.models import (
     Track,
 )
 from docvqa_site.evaluation.models import TestSet
-from docvqa_site.organizers.choosing import exact_size
+from docvqa_site.sizes import exact_size
 from docvqa_site.submissions.models import (
     Artifact,
     IndexChallenge,

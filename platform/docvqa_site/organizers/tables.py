@@ -5,13 +5,18 @@ from dataclasses import dataclass, replace
 from itertools import tee
 from typing import Any, cast
 
-from django.db.models import F, QuerySet
+from django.contrib.auth.models import Group
+from django.db.models import Exists, F, OuterRef, QuerySet
 
-from docvqa_site.accounts.models import User
+from docvqa_site.accounts.groups import ORGANIZERS, REVIEWERS
+from docvqa_site.accounts.models import TRACK_ORGANIZERS, User
 from docvqa_site.audit.models import entries_for, readable_details
+from docvqa_site.challenge.models import TeamRegistration
+from docvqa_site.challenge.selectors import organized_tracks
 from docvqa_site.reviews.records import COLUMNS, review_rows
 from docvqa_site.reviews.selectors import judgeable_submissions
 from docvqa_site.submissions.models import Run
+from docvqa_site.submissions.selectors import competed_tracks
 
 BATCH = 500
 
@@ -41,6 +46,17 @@ def _of_query(
 def _runs(organizer: User) -> QuerySet[Run]:
     runs = Run.objects.filter(submission__in=judgeable_submissions(organizer))
     return runs.order_by("submission__submitted_at", "pk")
+
+
+def _in_group(name: str) -> Exists:
+    return Exists(Group.objects.filter(name=name, user=OuterRef("pk")))
+
+
+def _registrations(organizer: User) -> QuerySet[TeamRegistration]:
+    """Return the registrations for the tracks that the organizer organizes and doesn't compete in."""
+    tracks = organized_tracks(organizer).exclude(pk__in=competed_tracks(organizer).order_by().values("pk"))
+    found = TeamRegistration.objects.filter(track__in=tracks.order_by().values("pk"))
+    return found.order_by("track__slug", "created_at", "pk")
 
 
 _ENTRIES = _of_query(
@@ -77,10 +93,32 @@ TABLES = {
             "role": "membership__role",
             "active": "is_active",
             "staff": "is_staff",
+            "superuser": "is_superuser",
+            "reviewer": "reviews",
+            "organizer_of_all_tracks": "organizes_all",
+            "organizer_of_single_tracks": "organizes_single",
             "joined_at": "date_joined",
             "last_login": "last_login",
         },
-        lambda _: User.objects.order_by("pk"),
+        lambda _: User.objects.annotate(
+            reviews=_in_group(REVIEWERS),
+            organizes_all=_in_group(ORGANIZERS),
+            organizes_single=_in_group(TRACK_ORGANIZERS),
+        ).order_by("pk"),
+    ),
+    "registrations": _of_query(
+        "Registrations of teams, with their answers",
+        "challenge.change_track",
+        {
+            "track": "track__slug",
+            "team": "team__name",
+            "state": "state",
+            "answers": "answers",
+            "reason": "reason",
+            "registered_by": "created_by__email",
+            "registered_at": "created_at",
+        },
+        _registrations,
     ),
     "submissions": _of_query(
         "Submissions",

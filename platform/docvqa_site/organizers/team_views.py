@@ -20,7 +20,9 @@ from docvqa_site.organizers import teams
 from docvqa_site.organizers.access import POST, for_organizers
 from docvqa_site.organizers.announcements import audiences_for
 from docvqa_site.organizers.forms import AdmissionForm, ExtraSubmissionsForm
+from docvqa_site.organizers.track_changes import in_words
 from docvqa_site.submissions.extra_submissions import grant_submissions
+from docvqa_site.submissions.quota import WINDOW
 from docvqa_site.submissions.selectors import competed_tracks
 from docvqa_site.teams.models import Team
 from docvqa_site.teams.selectors import members, teams_ever_of
@@ -89,7 +91,20 @@ def grant(request: UserRequest, team_id: int) -> HttpResponseBase:
     given = grant_submissions(found, **form.cleaned_data, actor=request.user)
     more = f"{given.count} more submission{pluralize(given.count)}"
     messages.success(request, f"{found} has {more} in {given.track}. Its members are notified.")
+    if unusable := _unusable(given.track):
+        messages.warning(request, unusable)
     return redirect("organizers:team", found.pk)
+
+
+def _unusable(track: Track) -> str:
+    """Return what keeps a team from using more submissions for the whole time that they are given for; or nothing."""
+    now = timezone.now()
+    if closed := track.closed_because(now):
+        return f"{track} takes no submissions now ({closed}), so the team may not be able to use them."
+    phase = track.phase_at(now)
+    if phase is None or phase.ends_at is None or phase.ends_at > now + WINDOW:
+        return ""
+    return f"The phase “{phase}” ends on {in_words(phase.ends_at)}: the team can use them only until then."
 
 
 @for_organizers("submissions.view_submission", "challenge.change_track", methods=POST)

@@ -1,16 +1,18 @@
 """The panel of a track and of its phases: a change is previewed with its effect, and made when it is confirmed."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from django.contrib import messages
-from django.db.models import Q
+from django.db.models import Model, Q
 from django.http import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 
+from docvqa_site.accounts.models import User
 from docvqa_site.accounts.requests import UserRequest
-from docvqa_site.audit.models import entries_for
+from docvqa_site.audit.models import AuditEntry, entries_for
+from docvqa_site.audit.sentences import OF_ROLES, described
 from docvqa_site.boards.models import FinalResults, newest_results
 from docvqa_site.challenge.models import Phase, TeamRegistration, Track
 from docvqa_site.challenge.selectors import organized_tracks
@@ -92,9 +94,30 @@ def history(request: UserRequest, slug: str) -> HttpResponseBase:
     about = Q()
     for model, keys in objects.items():
         about |= Q(object_type=model._meta.label_lower, object_id__in=[str(key) for key in keys])
-    entries = entries_for(request.user).filter(about).select_related("actor")
-    context = {"track": found, "page": page_of(entries, PAGE_LENGTH, request.GET.get("page"))}
+    # Roles in every track are in no track's history, although their invitations are kept with one.
+    of_every_track = Q(action__startswith="staff.", details__has_key="role", details__role__in=list(OF_ROLES))
+    entries = entries_for(request.user).filter(about).exclude(of_every_track).select_related("actor")
+    page = page_of(entries, PAGE_LENGTH, request.GET.get("page"))
+    context = {
+        "track": found,
+        "page": page,
+        "described": described(page, request, known=_named_in(page.object_list, found)),
+    }
     return render(request, "organizers/history.html", context)
+
+
+def _named_in(entries: Iterable[AuditEntry], track: Track) -> list[Model]:
+    """Return what entries of a track's history name: parts of the track, and people."""
+    keys = {entry.object_id for entry in entries if entry.object_type == TeamRegistration._meta.label_lower}
+    named = (person for entry in entries for person in (entry.actor_id, entry.details.get("user")))
+    people = {person for person in named if person is not None}
+    return [
+        track,
+        *track.phases.select_related("track"),
+        *track.registrations.filter(pk__in=keys).select_related("team", "track"),
+        *FinalResults.objects.filter(phase__track=track),
+        *User.objects.filter(pk__in=people),
+    ]
 
 
 @for_organizers("challenge.change_track", methods=FORM)

@@ -28,11 +28,6 @@ urlpatterns = [
     path("tracks/<slug:slug>/setup/discard/", setup.discard, name="setup_discard"),
     path("tracks/<slug:slug>/setup/<slug:name>/", setup.step, name="setup_step"),
     path(
-        "tracks/<slug:slug>/invitations/<int:invitation_id>/withdraw/",
-        setup.withdraw_invitation,
-        name="withdraw_invitation",
-    ),
-    path(
         "tracks/<slug:slug>/organizers/<int:user_id>/remove/", setup.remove_organizer, name="remove_organizer"
     ),
     path("files/uploads/check", file_views.check, name="check_file"),
@@ -41,6 +36,17 @@ urlpatterns = [
     path("files/uploads/<uuid:upload_id>/part-urls", file_views.part_urls, name="file_part_urls"),
     path("files/uploads/<uuid:upload_id>/complete", file_views.complete, name="complete_file"),
     path("people/", people_views.people, name="people"),
+    path("people/<slug:role>/<int:user_id>/remove/", people_views.end, name="end_role"),
+    path(
+        "people/invitations/<int:invitation_id>/withdraw/",
+        people_views.withdraw_invitation,
+        name="withdraw_invitation",
+    ),
+    path(
+        "people/invitations/<int:invitation_id>/resend/",
+        people_views.resend_invitation,
+        name="resend_invitation",
+    ),
     path("registrations/", registration_views.registrations, name="registrations"),
     path(
         "registrations/<int:registration_id>/",

@@ -170,7 +170,7 @@ def test_a_message_reaches_the_members_of_one_team_alone(client: Client) -> None
     assert [one.to for one in mail.outbox] == [[member.email]]
     assert "From the organizers to your team, Engines.\n\nPlease send it again." in mail.outbox[0].body
     entry = AuditEntry.objects.get(action="announcement.sent")
-    assert (entry.details["audience"], entry.details["team"]) == ("team", team.pk)
+    assert (entry.details["audience"], entry.details["team"]) == ("members of one team", team.pk)
 
 
 @pytest.fixture

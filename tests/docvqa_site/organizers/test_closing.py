@@ -156,6 +156,8 @@ def test_nothing_is_published_unconfirmed_and_a_correction_is_folded_away(client
     assert FinalResults.objects.count() == 1
     page = client.get(address(phase)).text
     assert "<details><summary>Publish a corrected version</summary>" in page
+    # Open for whoever has chosen to correct them.
+    assert "<details open><summary>Publish a corrected" in client.get(f"{address(phase)}?correct=1").text
     assert "Close the phase and publish the results" not in page
 
 
@@ -266,6 +268,9 @@ def test_a_corrected_version_is_linked_from_the_first(client: Client, organizer)
     close(client, phase, **correction, text="A log was **forged**.")
     assert "There is a corrected version" in client.get("/results/autumn/").text
     corrected = client.get("/results/autumn-2/").text
+    assert ", which ended on " in corrected
+    assert "This corrected version was published on " in corrected
+    assert f"Ranks follow the threshold ({phase.track.anls_threshold:.4f}) and order" in corrected
     assert "There is a corrected version" not in corrected
     assert 'These results correct <a href="/results/autumn/">' in corrected
     assert "A log was <strong>forged</strong>." in corrected
@@ -317,7 +322,7 @@ def test_the_page_of_the_track_says_which_phases_are_to_be_closed_and_which_are(
     close(client, phase)
     closed = client.get(page).text
     assert '<a href="/results/autumn/">Autumn: final results</a>' in closed
-    assert f'href="{address(phase)}">Publish corrected results' in closed
+    assert f'href="{address(phase)}?correct=1#publish">Publish corrected results' in closed
     assert "aren't final yet" not in closed
 
 
@@ -370,7 +375,7 @@ def test_a_later_decision_on_a_published_rank_asks_for_a_correction(client: Clie
     assert desk in page
     card = page[page.index(desk) :]
     assert '<a href="/results/autumn/">Autumn: final results</a>' in card
-    assert f'<a href="{address(phase)}">Publish corrected results' in card
+    assert f'<a href="{address(phase)}?correct=1#publish">Publish corrected results' in card
     assert place in client.get("/organize/").text
     assert "This run still has rank 1 in what is published as" in client.get(run).text
     assert place in Client().get(published).text

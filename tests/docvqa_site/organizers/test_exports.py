@@ -5,7 +5,9 @@ import json
 import pytest
 from django.test import Client
 
+from docvqa_site.accounts.services import make_reviewer
 from docvqa_site.audit.models import AuditEntry, personal, record
+from docvqa_site.challenge.models import TeamRegistration
 from docvqa_site.organizers.exports import cell
 from docvqa_site.submissions.models import RunState, SubmissionState
 from tests.docvqa_site.factories import (
@@ -14,12 +16,13 @@ from tests.docvqa_site.factories import (
     make_submission,
     make_team,
     make_track,
+    make_user,
     sign_in_organizer,
 )
 
 pytestmark = pytest.mark.django_db
 
-PERMISSIONS = ("view_submission", "view_user", "view_proofreview", "view_auditentry")
+PERMISSIONS = ("change_track", "view_submission", "view_user", "view_proofreview", "view_auditentry")
 
 
 @pytest.fixture
@@ -31,7 +34,7 @@ def sent(client: Client, address: str) -> str:
     return client.get(address).getvalue().decode()
 
 
-@pytest.mark.parametrize("name", ["people", "submissions", "reviews", "audit"])
+@pytest.mark.parametrize("name", ["people", "submissions", "registrations", "reviews", "audit"])
 def test_a_table_is_exported_in_both_formats_and_recorded(client: Client, organizer, name) -> None:
     record(organizer, "team.invited", make_run(state=RunState.SCORED), email=personal("new@example.org"))
     rows = list(csv.DictReader(io.StringIO(sent(client, f"/organize/exports/{name}.csv"))))
@@ -40,6 +43,26 @@ def test_a_table_is_exported_in_both_formats_and_recorded(client: Client, organi
     found = json.loads(sent(client, f"/organize/exports/{name}.json"))
     assert len(found) - len(rows) == (name == "audit")
     assert ("new@example.org" in str(rows)) == (name == "audit")
+
+
+def test_people_are_exported_with_their_roles_and_teams_with_their_answers(client: Client, organizer) -> None:
+    ada, track = make_user("ada@example.org"), make_track()
+    make_reviewer(ada)
+    found = json.loads(sent(client, "/organize/exports/people.json"))
+    roles = {row["email"]: (row["reviewer"], row["organizer_of_all_tracks"]) for row in found}
+    assert roles[ada.email] == (True, False)
+    assert roles[organizer.email] == (False, False)
+    answers = [["Which institution?", "Here"]]
+    for one in (track, competed := make_track()):
+        TeamRegistration.objects.create(team=make_team(), track=one, answers=answers, created_by=ada)
+    (row,) = [
+        row
+        for row in json.loads(sent(client, "/organize/exports/registrations.json"))
+        if row["track"] == track.slug
+    ]
+    assert (row["answers"], row["state"]) == (answers, "waiting")
+    make_submission(make_team(organizer), competed, state=SubmissionState.SUBMITTED)
+    assert competed.slug not in sent(client, "/organize/exports/registrations.json")
 
 
 def test_an_organizer_who_competes_exports_only_own_actions(client: Client, organizer) -> None:

@@ -249,6 +249,23 @@ def test_maintenance_has_a_banner_until_it_is_over_and_counts_then(client: Clien
     assert not Outage.objects.exists()
 
 
+def test_maintenance_in_the_last_day_of_a_phase_names_it_and_says_what_counting_means(
+    client: Client, organizer, phase
+) -> None:
+    now = timezone.now()
+    times = {"starts_at": f"{now + 4 * HOUR:%Y-%m-%dT%H:%M}", "ends_at": f"{now + 6 * HOUR:%Y-%m-%dT%H:%M}"}
+    entered = {**times, "track": "", "text": "New disks."}
+    for hours, is_named in ((3, False), (5, True), (7, True), (29, True), (31, False)):
+        Phase.objects.filter(pk=phase.pk).update(ends_at=now + hours * HOUR)
+        page = client.post(PAGE, entered).text
+        named = f'/phases/{phase.pk}/">{phase.track}: “{phase}”</a>, until '
+        assert (named in page) is is_named, hours
+        assert "Deadlines don't move by themselves" in page
+    Phase.objects.filter(pk=phase.pk).update(ends_at=now + 7 * HOUR)
+    other = {**entered, "track": make_track(name="Other").slug}
+    assert "takes time from the last day" not in client.post(PAGE, other).text
+
+
 def test_what_was_entered_is_changed_with_its_banner(client: Client, organizer, phase) -> None:
     now = timezone.now().replace(microsecond=0)
     entered = {"starts_at": f"{now + HOUR:%Y-%m-%dT%H:%M}", "ends_at": f"{now + 2 * HOUR:%Y-%m-%dT%H:%M}"}

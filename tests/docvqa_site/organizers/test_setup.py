@@ -18,7 +18,7 @@ from django.utils import timezone
 from docvqa_site.accounts.models import User
 from docvqa_site.accounts.selectors import is_reviewer
 from docvqa_site.accounts.services import make_organizer as make_organizer_of_all
-from docvqa_site.accounts.services import make_track_organizer, vouch_for_address
+from docvqa_site.accounts.services import make_reviewer, make_track_organizer, vouch_for_address
 from docvqa_site.audit.models import AuditEntry
 from docvqa_site.challenge.models import Phase, StaffInvitation, Track
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES, RANKINGS
@@ -35,6 +35,7 @@ from docvqa_site.submissions.models import Submission, SubmissionState
 from docvqa_site.teams.models import Team
 from evaluator.messages.inventories import Inventory
 from evaluator.messages.jobs import CommunicationResult, ScoringResult, Step, ValidationResult
+from tests.docvqa_site.accounts.codes import code_of
 from tests.docvqa_site.evaluation.messages import make_report
 from tests.docvqa_site.factories import (
     make_download,
@@ -347,6 +348,9 @@ def test_a_leakage_set_is_chosen_among_the_splits_that_workers_report(
     fill(client, "weights", **chosen)
     track.refresh_from_db()
     assert (track.leakage_set, track.leakage_split) == ("train", "red")
+    # The split is recorded with its set, also where it is the default.
+    changes = AuditEntry.objects.filter(action="track.changed").latest("pk").details["changes"]
+    assert (changes["leakage_set"], changes["leakage_split"]) == (["", "train"], ["red", "red"])
     assert "train/red, on 1 worker, SHA-256 dddd" in client.get(SETUP).text
     receive(Inventory(worker="gpu", references={"vt5-tiny": WEIGHTS}, test_sets={"secret": TEST_SET}))
     assert "train/red: on no worker" in client.get(f"{SETUP}weights/").text
@@ -617,7 +621,7 @@ def test_invited_people_review_or_organize_this_track_alone(client: Client, orga
     page = client.get("/organize/people/").text
     assert "late@example.org, reviewer" in page
     assert "one@example.org, organizer of “Other” alone" in page
-    assert f"{track}</a>: {User.objects.get(email='organizer@example.org')}" in page
+    assert re.search(rf"{track}</a><ul>\s*<li>.*{User.objects.get(email='organizer@example.org')}</a>", page)
     invited = {"email": "rita@example.org", "role": "organizer"}
     assert "Choose a track." in client.post("/organize/people/", invited).text
     assert "rita@" not in str(mail.outbox[-1].to)
@@ -633,7 +637,7 @@ def test_invited_people_review_or_organize_this_track_alone(client: Client, orga
     User.objects.filter(pk=organizer.pk).update(is_superuser=True)
     StaffInvitation.objects.filter(email__in=["one@example.org", "rita@example.org"]).delete()
     open_one = StaffInvitation.objects.get(accepted_at=None)
-    client.post(f"/organize/tracks/{track.slug}/invitations/{open_one.pk}/withdraw/")
+    client.post(f"/organize/people/invitations/{open_one.pk}/withdraw/?from={track.slug}")
     assert "was withdrawn" in client.get(f"{SETUP}people/").text
     assert "example.org" not in client.get(f"{SETUP}people/").text
     # Also once the track is public.
@@ -712,6 +716,67 @@ def test_an_organizer_of_all_tracks_is_invited(client: Client) -> None:
     assert not invited.organizes_single_tracks
     subject = Notification.objects.get(user=inviter).subject
     assert subject == f"{invited} has accepted your invitation"
+
+
+def test_who_has_a_role_is_removed_where_others_are_invited(client: Client) -> None:
+    root = make_user("root@example.org", "a long password", is_staff=True, is_superuser=True)
+    vouch_for_address(root)
+    client.force_login(root)
+    track = make_track(name="Alone")
+    ben = make_user("ben@example.org", name="Ben Person", second_factor=False)
+    olga = make_user(name="Olga Person", second_factor=True)
+    rita = make_user("rita@example.org", name="Rita Person", second_factor=True)
+    make_reviewer(ben)
+    User.objects.filter(pk=ben.pk).update(is_staff=True)
+    make_organizer_of_all(olga)
+    make_track_organizer(rita)
+    track.organizers.add(rita)
+    page = client.get("/organize/people/").text
+    assert "ben@example.org" in page
+    assert page.count("second factor not set up yet") == 1
+    end = f"/organize/people/reviewer/{ben.pk}/remove/"
+    assert f'action="{end}"' in page
+    assert f"all_tracks/{root.pk}/" not in page
+    assert client.post(f"/organize/people/all_tracks/{root.pk}/remove/").status_code == 404
+    assert client.post(f"/organize/people/organizer/{rita.pk}/remove/").status_code == 404
+    # Rights are taken by whoever gives a password and a code again.
+    asked = client.post(end)["Location"]
+    assert ben.groups.exists()
+    asked = client.post(asked, {"password": "a long password"})["Location"]
+    done = client.post(asked, {"code": code_of()}, follow=True)
+    assert "Ben Person is no longer a reviewer." in done.text
+    ben.refresh_from_db()
+    assert not ben.is_staff
+    assert not ben.groups.exists()
+    entry = AuditEntry.objects.latest("pk")
+    assert (entry.action, entry.details["role"]) == ("staff.removed", "reviewer")
+    client.post(f"/organize/people/all_tracks/{olga.pk}/remove/")
+    assert not olga.groups.exists()
+    remove = f"/organize/tracks/{track.slug}/organizers/{rita.pk}/remove/?from=people"
+    assert f'action="{remove}"' in page
+    assert client.post(remove)["Location"] == "/organize/people/"
+    client.force_login(make_organizer("organize", "change_track"))
+    assert "ben@example.org" not in client.get("/organize/people/").text
+    assert client.post(end).status_code == 403
+
+
+def test_a_pending_invitation_is_sent_again(client: Client) -> None:
+    sign_in_organizer(client, is_superuser=True)
+    track, second = make_track(), make_track()
+    client.post("/organize/people/", {"email": "ben@example.org", "role": "reviewer", "track": track.pk})
+    first = StaffInvitation.objects.get()
+    again = f"/organize/people/invitations/{first.pk}/resend/?from="
+    assert f'action="{again}people"' in client.get("/organize/people/").text
+    client.post(f"{again}people")
+    page = f"/organize/tracks/{second.slug}/setup/people/"
+    client.post(page, {"invite": "1", "email": "ben@example.org", "role": "reviewer"})
+    # One in every track replaces the one before, whichever track they are kept with.
+    assert StaffInvitation.objects.get().track == second
+    assert len(mail.outbox) == 3
+    assert client.post(f"{again}people").status_code == 404
+    left = StaffInvitation.objects.get()
+    back = client.post(f"/organize/people/invitations/{left.pk}/resend/?from={second.slug}")["Location"]
+    assert back == page
 
 
 def test_an_organizer_of_all_tracks_is_restricted_to_one_only_without_the_wider_right(client: Client) -> None:

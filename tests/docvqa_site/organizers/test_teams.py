@@ -1,6 +1,7 @@
 """The pages of teams on the organizers' desk."""
 
 import re
+from datetime import timedelta
 
 import pytest
 from django.core import mail
@@ -177,12 +178,26 @@ def test_a_team_is_given_more_submissions_for_a_reason_that_it_reads(
     assert mail.outbox[-1].to == [owner_of(team).email]
     assert f"2 more submissions in {track}, in addition to its quota, until " in body
     assert "Reason: The site lost your upload." in body
+    assert "only until then" not in page
     entry = AuditEntry.objects.get(action="team.submissions_granted")
     assert (entry.actor, entry.details["count"]) == (organizer, 2)
     for number in range(2):
         make_submission(team, track, state=SubmissionState.SUBMITTED, submitted_at=timezone.now())
         assert quota_of(team, track, timezone.now()).left == 1 - number
     assert quota_of(team, track, timezone.now()).next_slot is not None
+
+
+def test_who_gives_more_submissions_shortly_before_the_deadline_reads_so(
+    client: Client, submission: Submission
+) -> None:
+    giving(client)
+    track, form = submission.track, {"track": submission.track.pk, "count": 2, "reason": "Lost."}
+    track.phases.update(ends_at=timezone.now() + timedelta(minutes=2))
+    page = client.post(f"{address(submission)}submissions/", form, follow=True).text
+    assert re.search(r"The phase “Submissions” ends on .*: the team can use them only until then\.", page)
+    track.phases.update(ends_at=timezone.now() - timedelta(minutes=2))
+    page = client.post(f"{address(submission)}submissions/", form, follow=True).text
+    assert "takes no submissions now" in page
 
 
 def test_extra_submissions_need_a_number_a_reason_and_a_track_of_the_team(

@@ -13,7 +13,7 @@ from docvqa_site.accounts.services import make_track_organizer, vouch_for_addres
 from docvqa_site.challenge.models import Track
 from docvqa_site.evaluation.models import Examination
 from docvqa_site.submissions.models import Run, RunState, SubmissionState
-from docvqa_site.teams.models import Membership, Role
+from docvqa_site.teams.models import Membership, PastMembership, Role
 from tests.docvqa_site.factories import (
     make_run,
     make_submission,
@@ -152,3 +152,12 @@ def test_who_invites_and_who_accepts_sees_that_the_invited_person_competes(clien
     assert link
     client.force_login(person)
     assert f"Your team has submissions in {track}." in client.get(link[0]).text
+    # A role in every track is about all in which they compete, whichever the invitation is kept with.
+    team = run_in("Theirs").submission.team
+    PastMembership.objects.create(team=team, user=person, role=Role.OWNER, joined_at=timezone.now())
+    sign_in_organizer(client, is_superuser=True)
+    client.post("/organize/people/", {"email": person.email, "role": "reviewer", "track": ""})
+    link = re.search(r"/organize/invitations/[^/\s]+/", str(mail.outbox[-1].body))
+    assert link
+    client.force_login(person)
+    assert "Your team has submissions in Mine, Theirs." in client.get(link[0]).text

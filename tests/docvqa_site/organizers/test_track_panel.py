@@ -8,7 +8,8 @@ from django.utils import timezone
 
 from docvqa_site.accounts.models import User
 from docvqa_site.accounts.services import make_track_organizer
-from docvqa_site.audit.models import AuditEntry, record
+from docvqa_site.audit.models import AuditEntry, personal, record
+from docvqa_site.boards.models import FinalResults
 from docvqa_site.boards.ordering import ranks_of
 from docvqa_site.challenge.models import RuleChange, Track
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
@@ -155,11 +156,43 @@ def test_organizers_of_single_tracks_read_the_history_of_theirs(client: Client, 
     track.organizers.add(own)
     client.force_login(own)
     page = client.get(f"/organize/tracks/{track.slug}/history/").text
-    assert "track: changed by" in page
+    assert f"{organizer} changed track {track}" in page
     assert "As announced." in page
-    assert "anls_threshold: 0.5 → 0.8" in page
+    assert "anls threshold: 0.5 → 0.8" in page
     assert "Not theirs." not in page
     assert client.get(f"/organize/tracks/{other.slug}/history/").status_code == 404
+
+
+def test_a_history_has_words_and_only_what_is_about_its_track(client: Client, organizer, track) -> None:
+    phase, ada = track.phases.get(), make_user(name="Ada")
+    for email, role in (("ben@example.org", "reviewer"), ("rita@example.org", "organizer")):
+        record(organizer, "staff.invited", track, email=personal(email), role=role)
+    record(ada, "staff.joined", track, role="all_tracks")
+    record(organizer, "staff.removed", track, user=ada.pk)
+    sizes = {"max_checkpoint_bytes": [2 * 1024**3, 500_000_000], "registration": ["none", "approval"]}
+    record(organizer, "track.changed", track, changes=sizes)
+    ends = {"ends_at": [None, "2026-11-30T16:27:00+00:00"]}
+    record(organizer, "phase.changed", phase, track=track.slug, changes=ends)
+    results = FinalResults.objects.create(slug="final", title="Final results", phase=phase)
+    record(organizer, "phase.closed", phase, results=results.slug)
+    own = make_user(is_staff=True)
+    make_track_organizer(own)
+    track.organizers.add(own)
+    for reader, is_linked in ((organizer, True), (own, False)):
+        client.force_login(reader)
+        page = client.get(f"/organize/tracks/{track.slug}/history/").text
+        text = " ".join(re.sub(r"<[^>]+>", " ", page).split())
+        for value in ("role: organizer of this track alone", "email: rita@example.org", "user: Ada"):
+            assert value in text
+        assert "ben@example.org" not in page
+        assert "joined" not in text
+        assert "removed a person from the staff" in text
+        assert "max checkpoint size: 2 GiB → 500 MB" in text
+        assert "registration: teams submit without registering → teams register, and" in text
+        assert "ends at: – → Nov 30, 2026, 16:27:00 UTC" in text
+        assert f"closed phase {phase} results: Final results" in text
+        assert f'<a href="{results.get_absolute_url()}">Final results</a>' in page
+        assert ("/admin/challenge/" in page) is is_linked
 
 
 def test_a_change_whose_effect_is_another_by_now_is_shown_again(client: Client, organizer, track) -> None:

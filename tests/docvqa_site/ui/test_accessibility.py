@@ -224,7 +224,8 @@ FORMS = {
     "organizers:setup_test", "organizers:setup_publish", "organizers:setup_discard",
     "organizers:extend", "organizers:withdraw_outage", "organizers:accept_log",
     "organizers:start_file", "organizers:complete_file",
-    "organizers:answer_appeal", "organizers:withdraw_invitation", "organizers:grant_submissions",
+    "organizers:answer_appeal", "organizers:withdraw_invitation", "organizers:resend_invitation", "organizers:end_role",
+    "organizers:grant_submissions",
     "organizers:team_admission",
 }  # fmt: skip
 # Those that take more than an address: a step of logging in, a second factor of late, or a passkey.

@@ -2,8 +2,12 @@
 
 import hashlib
 import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
 
+from allauth.mfa.models import Authenticator
 from django.conf import settings
+from django.contrib.auth.models import Group
 from django.core.mail import send_mail
 from django.db import transaction
 from django.db.models import Q, QuerySet
@@ -11,8 +15,9 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
 
+from docvqa_site.accounts.groups import GROUPS, ORGANIZERS, REVIEWERS
 from docvqa_site.accounts.models import User
-from docvqa_site.accounts.selectors import owns_verified_address, user_by_address
+from docvqa_site.accounts.selectors import owns_verified_address
 from docvqa_site.accounts.services import make_organizer, make_reviewer, make_track_organizer
 from docvqa_site.audit.models import personal, record
 from docvqa_site.challenge.models import StaffInvitation, StaffRole, Track
@@ -21,17 +26,18 @@ from docvqa_site.notifications.kinds import Kind
 from docvqa_site.notifications.sending import notify
 from docvqa_site.submissions.selectors import competed_tracks
 
+# The groups by which people have a role in every track.
+GROUP_OF = {StaffRole.REVIEWER: REVIEWERS, StaffRole.ALL_TRACKS: ORGANIZERS}
 # What follows for somebody whose team has submissions in the track.
 COMPETES = "Whoever competes in a track can't see or judge its submissions, or change its rules."
 
 
-def competed_in(email: str, role: StaffRole, track: Track) -> list[Track]:
-    """Return in which tracks that an invitation to this role is about somebody with this address competes."""
-    person = user_by_address(email)
+def competed_in(person: User | None, invitation: StaffInvitation) -> list[Track]:
+    """Return in which of the tracks that an invitation is about, all or one, the person competes."""
     if person is None:
         return []
     found = competed_tracks(person)
-    return list(found.filter(pk=track.pk) if role == StaffRole.ORGANIZER else found)
+    return list(found.filter(pk=invitation.track_id) if invitation.is_of_one_track else found)
 
 
 def invitations_for(track: Track, organizer: User) -> QuerySet[StaffInvitation]:
@@ -46,7 +52,8 @@ def invitations_for(track: Track, organizer: User) -> QuerySet[StaffInvitation]:
 def invite(track: Track, email: str, role: StaffRole, *, by: User) -> StaffInvitation:
     """Invite whoever has this address; the mail is part of the transaction. An open invitation is replaced."""
     email = email.lower()
-    track.staff_invitations.filter(email=email, role=role, accepted_at=None).delete()
+    replaced = StaffInvitation.objects.filter(email=email, role=role, accepted_at=None)
+    (replaced.filter(track=track) if role == StaffRole.ORGANIZER else replaced).delete()
     secret = secrets.token_urlsafe(24)
     invitation = StaffInvitation.objects.create(
         track=track, email=email, role=role, digest=_digest(secret), invited_by=by
@@ -112,6 +119,38 @@ def remove_organizer(track: Track, user: User, *, actor: User) -> None:
     """End somebody's organizing of the track."""
     track.organizers.remove(user)
     record(actor, "staff.removed", track, user=user.pk)
+
+
+@transaction.atomic
+def end_role(role: StaffRole, user: User, *, actor: User) -> None:
+    """End somebody's role in every track. Who has no other one is no longer staff."""
+    user.groups.remove(Group.objects.get(name=GROUP_OF[role]))
+    if not user.groups.filter(name__in=GROUPS).exists() and not user.user_permissions.exists():
+        User.objects.filter(pk=user.pk).update(is_staff=False)
+    record(actor, "staff.removed", user, user=user.pk, role=role)
+
+
+@dataclass(frozen=True)
+class Member:
+    """Somebody with a role; `ends` is whether the desk can end it: other rights are changed with the account."""
+
+    person: User
+    has_second_factor: bool
+    ends: bool
+
+
+def members(people: Iterable[User], role: StaffRole) -> list[Member]:
+    """Return those people who have a role, with what a page of people says of them."""
+    found = list(people)
+    types = [Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN]
+    with_factor = set(
+        Authenticator.objects.filter(user__in=found, type__in=types).values_list("user", flat=True)
+    )
+    ending = {one.pk for one in found}
+    if role in GROUP_OF:
+        in_group = User.objects.filter(pk__in=ending, groups__name=GROUP_OF[role], is_superuser=False)
+        ending = set(in_group.values_list("pk", flat=True))
+    return [Member(one, one.pk in with_factor, one.pk in ending) for one in found]
 
 
 def _digest(secret: str) -> str:

@@ -7,7 +7,6 @@ from typing import Any, cast
 
 from django.conf import settings
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.forms import ModelForm
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
@@ -30,7 +29,7 @@ from docvqa_site.evaluation.models import StepReport
 from docvqa_site.evaluation.rehearsal import rehearsal_of, rehearse
 from docvqa_site.organizers.access import FORM, POST, for_organizers, reject_competitor
 from docvqa_site.organizers.announcements import Audience, audiences_for
-from docvqa_site.organizers.people_views import send_invitation
+from docvqa_site.organizers.people_views import back, send_invitation
 from docvqa_site.organizers.setup import drafts, forms, people
 from docvqa_site.organizers.setup.offering import add_offered
 from docvqa_site.organizers.setup.readiness import readiness
@@ -168,20 +167,8 @@ def remove_organizer(request: UserRequest, slug: str, user_id: int) -> HttpRespo
     reject_competitor(request.user, track)
     person = get_object_or_404(track.organizers, pk=user_id)
     people.remove_organizer(track, person, actor=request.user)
-    messages.success(request, f"{person} no longer organizes this track.")
-    return redirect("organizers:setup_step", slug, "people")
-
-
-@for_organizers("challenge.change_track", methods=POST)
-def withdraw_invitation(request: UserRequest, slug: str, invitation_id: int) -> HttpResponseBase:
-    """Make the link of an invitation useless; only superusers, as they alone invite."""
-    if not request.user.is_superuser:
-        raise PermissionDenied
-    track = get_object_or_404(organized_tracks(request.user), slug=slug)
-    found = get_object_or_404(track.staff_invitations, pk=invitation_id, accepted_at=None)
-    people.withdraw_invitation(found, actor=request.user)
-    messages.success(request, f"The invitation of {found.email} was withdrawn.")
-    return redirect("organizers:setup_step", slug, "people")
+    messages.success(request, f"{person} no longer organizes {track}.")
+    return back(request, track)
 
 
 @require_http_methods(FORM)
@@ -209,9 +196,8 @@ def _invitation(request: UserRequest, found: StaffInvitation) -> HttpResponseBas
     context = {
         "invitation": found,
         "is_theirs": is_theirs,
-        "competes": people.COMPETES
-        if people.competed_in(request.user.email, StaffRole(found.role), found.track)
-        else "",
+        "competed": people.competed_in(request.user, found),
+        "competes": people.COMPETES,
     }
     return render(request, "organizers/setup/invitation.html", context, status=200 if is_theirs else 403)
 
@@ -263,6 +249,9 @@ def _save(request: UserRequest, track: Track, form: "ModelForm[Track]") -> None:
     form.save()
     after = _values(form.instance)
     changes = {name: [before[name], value] for name, value in after.items() if before[name] != value}
+    if "leakage_set" in changes:
+        # The set is chosen with its split, also where that is the one from before.
+        changes["leakage_split"] = [before["leakage_split"], after["leakage_split"]]
     if changes:
         record(request.user, "track.changed", track, changes=changes)
 

@@ -16,6 +16,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime, now
 
+from docvqa_site.sizes import exact_size
 from docvqa_site.ui.budgets import at_budget, board_query, budget_text, unbroken
 from docvqa_site.ui.commands import command_html
 from docvqa_site.ui.links import safe_href
@@ -49,6 +50,12 @@ def bytes_tag(size: int | None) -> str:
     if size is None:
         return MISSING
     return markup('<data value="{}" title="{} bytes">{}</data>', size, f"{size:,}", readable_bytes(size))
+
+
+@register.filter("exact_size")
+def exact_size_tag(size: int) -> str:
+    """Return a limit in the unit in which it was set, with the exact number in the title."""
+    return markup('<data value="{}" title="{} bytes">{}</data>', size, f"{size:,}", exact_size(size))
 
 
 def readable_bytes(size: int) -> str:
