@@ -20,7 +20,7 @@ from docvqa_site.limits import Limit
 from docvqa_site.notifications.inbox import mark_opened
 from docvqa_site.proofs.named_code import named_code
 from docvqa_site.proofs.shown import sections_of
-from docvqa_site.reviews.access import View, for_reviewers, reviewed_submission
+from docvqa_site.reviews.access import View, conflict_page, for_reviewers, reviewed_submission
 from docvqa_site.reviews.assignments import assign, unassign
 from docvqa_site.reviews.checklist import CHECKLIST
 from docvqa_site.reviews.conflicts import Conflicts
@@ -80,16 +80,10 @@ def for_this_review(view: View) -> View:
     def checked(request: UserRequest, submission_id: UUID) -> HttpResponse:
         submission, conflicts = reviewed_submission(submission_id), Conflicts(request.user)
         if rejection := review_barred_because(submission, request.user, conflicts):
-            return _barred(request, submission, rejection)
+            return conflict_page(request, submission, rejection)
         return view(request, submission, conflicts)
 
     return for_reviewers(checked)
-
-
-def _barred(request: UserRequest, submission: Submission, rejection: str) -> HttpResponse:
-    # The title of one that isn't published yet is its team's alone.
-    named = submission if submission.published_at else None
-    return render(request, "reviews/conflict.html", {"submission": named, "rejection": rejection}, status=403)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -104,7 +98,7 @@ def desk(request: UserRequest, submission_id: UUID) -> HttpResponse:
     if rejection := review_barred_because(submission, request.user, conflicts):
         if request.method != "POST" and submission.pk in conflicts.recused_from(Recusal.Why.COORDINATION):
             return _desk(request, submission, conflicts, None, None)
-        return _barred(request, submission, rejection)
+        return conflict_page(request, submission, rejection)
     if request.method != "POST":
         return _desk(request, submission, conflicts, _own(submission, request), None)
     form = ReviewForm(request.POST)
