@@ -4,6 +4,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from docvqa_site.accounts.models import User
+from docvqa_site.accounts.requests import UserRequest
 from docvqa_site.notifications.models import Notification
 
 # More are counted as so many: nobody needs the exact number.
@@ -23,3 +24,8 @@ def unread_count(user: User) -> int:
 def mark_read(notifications: QuerySet[Notification]) -> None:
     """Mark these as read; of one that was read before, the time stays."""
     notifications.filter(read_at__isnull=True).update(read_at=timezone.now())
+
+
+def mark_opened(request: UserRequest) -> None:
+    """Mark the visitor's notifications of the requested page as read: whoever opens it needs no reminder of it."""
+    mark_read(notifications_of(request.user).filter(page=request.path))

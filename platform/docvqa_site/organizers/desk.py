@@ -40,6 +40,7 @@ from docvqa_site.reviews.selectors import (
     ProofMark,
     contested_proofs,
     judgeable_submissions,
+    unassigned_proofs,
     undecided_kinds,
     without_reviewers,
 )
@@ -52,6 +53,7 @@ FLAGS_TIME = timedelta(days=30)
 MOST_FLAGGED = 20
 MOST_NEAR_QUOTA = 20
 MOST_CONTESTED = 5
+MOST_UNASSIGNED = 5
 # The counts of proofs that are neither accepted nor rejected for good, and what each of them is.
 UNDECIDED = {
     "unsettled proofs": ProofMark(0),
@@ -114,6 +116,11 @@ def desk_of(organizer: User) -> dict[str, object]:
     contested = (
         contested_proofs(judged.exclude(pk__in=stuck), MOST_CONTESTED) if counts["contested proofs"] else []
     )
+    unassigned = (
+        unassigned_proofs(judged.exclude(pk__in=stuck), MOST_UNASSIGNED)
+        if counts["unassigned proofs"] and may_organize(organizer)
+        else []
+    )
     # The administration is closed to organizers of single tracks, and the site as a whole isn't theirs.
     has_site = not organizer.organizes_single_tracks
     listed = needs.PROOFS if has_site and may_organize(organizer) else None
@@ -127,7 +134,7 @@ def desk_of(organizer: User) -> dict[str, object]:
     of_tracks = [
         *needs.examination_needs(len(waiting), needs.EXAMINATIONS if has_site else None),
         *needs.proof_needs(counts["overdue proofs"], proofs),
-        *needs.unassigned_needs(counts["unassigned proofs"], proofs),
+        *needs.unassigned_needs(counts["unassigned proofs"], unassigned, proofs),
         *needs.contested_needs(counts["contested proofs"], contested, proofs),
         *needs.stuck_needs(len(stuck), needs.PEOPLE if invites else None),
         *needs.appeal_needs(counts["appeals of runs"]),

@@ -1,9 +1,10 @@
 """What needs an organizer now, as sentences with the place where it is dealt with. Figures in, needs out."""
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import NamedTuple
+from uuid import UUID
 
 from django.conf import settings
 from django.template.defaultfilters import pluralize
@@ -48,12 +49,16 @@ PEOPLE = Page("organizers:people", "Reviewers and organizers")
 
 @dataclass(frozen=True)
 class Need:
-    """Something to act on; `runbook` is the id of the heading of docs/operations.md that says what to do."""
+    """Something to act on; `runbook` is the id of the heading of docs/operations.md that says what to do.
+
+    `places` are the pages of the things themselves.
+    """
 
     heading: str
     text: str
     runbook: str
     page: Page | None = None
+    places: Sequence[Page] = ()
 
 
 def queue_needs(backlogs: Mapping[str, Backlog], workforces: Mapping[str, Workforce]) -> Iterator[Need]:
@@ -147,14 +152,18 @@ def proof_needs(overdue: int, page: Page | None) -> Iterator[Need]:
         yield Need(f"{overdue} overdue proof{pluralize(overdue)}", text, "proofsoverdue", page)
 
 
-def unassigned_needs(unassigned: int, page: Page | None) -> Iterator[Need]:
+def unassigned_needs(unassigned: int, first: Iterable[tuple[UUID, str]], page: Page | None) -> Iterator[Need]:
+    """Yield whether nobody is assigned to proofs, with the way to assign somebody to each of the `first`."""
     if unassigned:
         text = (
             "More decisions are needed, and nobody is assigned who hasn't decided. Assign reviewers, or wait for "
             "reviewers to claim the proofs."
         )
         heading = f"{unassigned} proof{pluralize(unassigned)} without a reviewer"
-        yield Need(heading, text, "proofs-without-a-reviewer", page)
+        places = [
+            Page("reviews:assign", f"Assign a reviewer to “{title}”", (str(key),)) for key, title in first
+        ]
+        yield Need(heading, text, "proofs-without-a-reviewer", page, places)
 
 
 def contested_needs(

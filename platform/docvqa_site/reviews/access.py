@@ -9,7 +9,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse
-from django.shortcuts import get_object_or_404, redirect
+from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.cache import never_cache
 
 from docvqa_site.accounts.requests import UserRequest
@@ -37,6 +37,13 @@ def for_reviewers(view: View) -> View:
         return view(request, *arguments, **named)
 
     return checked
+
+
+def conflict_page(request: UserRequest, submission: Submission, rejection: str) -> HttpResponse:
+    """Return the page that says why the visitor can't review a proof."""
+    # The title of one that isn't published yet is its team's alone.
+    named = submission if submission.published_at else None
+    return render(request, "reviews/conflict.html", {"submission": named, "rejection": rejection}, status=403)
 
 
 def reviewed_submission(submission_id: UUID) -> Submission:

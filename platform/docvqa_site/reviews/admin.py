@@ -282,6 +282,7 @@ class ProofAdmin(ReadOnlyAdmin[Proof]):
             "may_assign": may_organize(request.user) and not is_settled(proof),
             "reviews": is_reviewer(request.user),
             "form": form,
+            "places": form.places() if form.is_bound else [],
             "unconfirmed": draft.unconfirmed,
             "closing": form.closing(has_decided=own is not None and own.is_decided),
             "runs": runs,

@@ -8,7 +8,7 @@ from docvqa_site.accounts.requests import UserRequest
 from docvqa_site.reviews.decision_mails import NOBODY_LEFT, takes_effect
 from docvqa_site.reviews.eligibility import eligible_reviewers
 from docvqa_site.reviews.forms import ReviewForm
-from docvqa_site.reviews.models import Decision, ProofReview
+from docvqa_site.reviews.models import ProofReview
 from docvqa_site.reviews.selectors import verdict_on
 from docvqa_site.reviews.services import ProofRevisedError, decide, save_draft
 from docvqa_site.submissions.models import Submission
@@ -21,11 +21,11 @@ def take_decision(request: UserRequest, submission: Submission, form: ReviewForm
     """
     if not form.is_valid():
         return None
-    draft, posted, version = form.draft(), request.POST.get("decision"), read_version(request)
+    draft, version = form.draft(), read_version(request)
     try:
         return decide(
             submission,
-            Decision(posted) if posted in Decision.values else Decision.PENDING,
+            draft.decision,
             draft.reason,
             draft.answers,
             actor=request.user,
@@ -50,6 +50,8 @@ def confirmation(review: ProofReview) -> str:
     """Return what the reviewer reads once their decision is recorded: the decision, and what comes of it for now."""
     found = verdict_on(review.submission)
     text = f"Your decision on {review.submission} is recorded: {review.get_decision_display()}."
+    if not found.is_open:
+        text += f" The verdict is final: {found.outcome}."
     if found.is_proposal:
         text += (
             " This is a proposal: the run loses its rank once a second reviewer agrees, or on "

@@ -165,6 +165,18 @@ def mail_withdrawal(review: ProofReview, decision: str) -> None:
     _mail_team(submission, f"Proof of {submission}: a decision was withdrawn", lines)
 
 
+def mail_readmission(review: ProofReview) -> None:
+    """Mail to the team that a reviewer whose decision was withdrawn may decide again."""
+    submission = review.submission
+    number = reviewer_numbers(submission)[review.reviewer_id]
+    lines = [
+        f"The organizers have let Reviewer {number} review the privacy proof of “{submission}” again: the conflict of "
+        "interest that this reviewer had declared no longer applies. The withdrawn decision isn't restored.",
+        "Read the history of the review:",
+    ]
+    _mail_team(submission, f"Proof of {submission}: a reviewer can decide again", lines)
+
+
 def _status(submission: Submission, verdict: Verdict) -> list[str]:
     """Return what is known of the results; of a rejection every reason, as it was written, and what the team can do."""
     if not verdict.rejection:

@@ -39,6 +39,12 @@ class StatedFact(Generic[Source]):
 
 DECLARED: tuple[StatedFact[RunLine], ...] = (
     StatedFact("placement", "Noise added", ("adversary", "noise"), lambda line: placement(line.noise)),
+    StatedFact(
+        "replayable",
+        "Noise from recorded keys (replayable)",
+        ("noise", "sampling"),
+        lambda line: "yes" if line.round_keys_root else "no",
+    ),
     StatedFact("normalizer", "Normalizer", ("empty_rounds",), lambda line: f"{line.normalizer:g}"),
     StatedFact("server_step", "Server's step", ("adaptivity",), lambda line: step_in_words(line.server)),
     StatedFact(

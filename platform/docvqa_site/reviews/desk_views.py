@@ -17,9 +17,10 @@ from django.views.decorators.http import require_http_methods, require_POST
 from docvqa_site.accounts.requests import UserRequest
 from docvqa_site.evaluation.display.status import statuses
 from docvqa_site.limits import Limit
+from docvqa_site.notifications.inbox import mark_opened
 from docvqa_site.proofs.named_code import named_code
 from docvqa_site.proofs.shown import sections_of
-from docvqa_site.reviews.access import View, for_reviewers, reviewed_submission
+from docvqa_site.reviews.access import View, conflict_page, for_reviewers, reviewed_submission
 from docvqa_site.reviews.assignments import assign, unassign
 from docvqa_site.reviews.checklist import CHECKLIST
 from docvqa_site.reviews.conflicts import Conflicts
@@ -79,16 +80,10 @@ def for_this_review(view: View) -> View:
     def checked(request: UserRequest, submission_id: UUID) -> HttpResponse:
         submission, conflicts = reviewed_submission(submission_id), Conflicts(request.user)
         if rejection := review_barred_because(submission, request.user, conflicts):
-            return _barred(request, submission, rejection)
+            return conflict_page(request, submission, rejection)
         return view(request, submission, conflicts)
 
     return for_reviewers(checked)
-
-
-def _barred(request: UserRequest, submission: Submission, rejection: str) -> HttpResponse:
-    # The title of one that isn't published yet is its team's alone.
-    named = submission if submission.published_at else None
-    return render(request, "reviews/conflict.html", {"submission": named, "rejection": rejection}, status=403)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -99,10 +94,11 @@ def desk(request: UserRequest, submission_id: UUID) -> HttpResponse:
     Who coordinates the review reads the decisions instead of the checklist.
     """
     submission, conflicts = reviewed_submission(submission_id), Conflicts(request.user)
+    mark_opened(request)
     if rejection := review_barred_because(submission, request.user, conflicts):
         if request.method != "POST" and submission.pk in conflicts.recused_from(Recusal.Why.COORDINATION):
             return _desk(request, submission, conflicts, None, None)
-        return _barred(request, submission, rejection)
+        return conflict_page(request, submission, rejection)
     if request.method != "POST":
         return _desk(request, submission, conflicts, _own(submission, request), None)
     form = ReviewForm(request.POST)
@@ -168,6 +164,7 @@ def step_aside(request: UserRequest, submission: Submission, _: Conflicts) -> Ht
         messages.error(request, " ".join(str(error) for errors in form.errors.values() for error in errors))
         return redirect("reviews:desk", submission.pk)
     why = Recusal.Why(form.cleaned_data["why"])
+    effect = "Your decision has been withdrawn, and the team notified. " if "withdraws" in form.fields else ""
     try:
         recuse(submission, why, form.cleaned_data["text"], actor=request.user)
     except ValidationError as error:
@@ -176,7 +173,9 @@ def step_aside(request: UserRequest, submission: Submission, _: Conflicts) -> Ht
     if why is Recusal.Why.COORDINATION:
         messages.success(request, "You're now coordinating this review and can read every decision.")
         return redirect("reviews:desk", submission.pk)
-    messages.success(request, f"You no longer review {submission}. The organizers have been informed.")
+    messages.success(
+        request, f"You no longer review {submission}. {effect}The organizers have been informed."
+    )
     return redirect("reviews:queue")
 
 
@@ -190,6 +189,7 @@ def assignment(request: UserRequest, submission_id: UUID) -> HttpResponse:
     submission = reviewed_submission(submission_id)
     if rejection := assigning_barred_because(submission, request.user):
         raise PermissionDenied(rejection)
+    mark_opened(request)
     assigned = submission.reviews.filter(assigned_at__isnull=False).select_related("reviewer")
     changes = [(review, _assigned_form(review, assigned, request.POST)) for review in assigned]
     changing = next((form for _, form in changes if form.is_bound), None)
@@ -346,7 +346,7 @@ def _desk(
         "groups": form.groups(table, threads, written.earlier, sections) if form else [],
         "answers": ANSWERS,
         "max_note": MAX_NOTE,
-        "chosen": request.POST.get("decision", ""),
+        "chosen": request.POST.get("decision", written.decision),
         "decisions": DECISIONS,
         "general": next((thread.lines for thread in threads if not thread.item), []),
         "about_proof": f"Proof of {submission}",

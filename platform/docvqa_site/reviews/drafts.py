@@ -39,6 +39,7 @@ class Draft(BaseModel):
         earlier: The last answers and notes about earlier versions. They count for nothing until they are given again.
         reason: The text that the team reads with the decision.
         change_reason: Why an earlier decision is replaced; the team reads it, and the public never does.
+        decision: The one that was chosen and not recorded yet; `PENDING` for none.
         changes_due: Until when the team would be asked to revise the proof.
         declares_no_conflict: Whether the reviewer has ticked that they have no conflict of interest.
     """
@@ -51,6 +52,7 @@ class Draft(BaseModel):
     earlier: Mapping[str, EarlierAnswer] = {}
     reason: Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_REASON)] = ""
     change_reason: Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_REASON)] = ""
+    decision: Decision = Decision.PENDING
     changes_due: date | None = None
     declares_no_conflict: bool = False
 
@@ -61,7 +63,7 @@ class Draft(BaseModel):
 
     def texts(self) -> dict[str, Any]:
         """Return what a record of the decision has beside the answers and the version, as values of JSON."""
-        return self.model_dump(mode="json", exclude={"answers", "version", "earlier"})
+        return self.model_dump(mode="json", exclude={"answers", "version", "earlier", "decision"})
 
     @property
     def unconfirmed(self) -> int:
@@ -78,8 +80,10 @@ class Draft(BaseModel):
             )
             for key in {**self.answers, **self.notes}
         }
-        revised = {"version": version, "answers": {}, "notes": {}, "earlier": {**self.earlier, **found}}
-        return self.model_copy(update=revised)
+        earlier = {**self.earlier, **found}
+        revised = {"version": version, "answers": {}, "notes": {}, "earlier": earlier}
+        # Nor is the choice about the newer one.
+        return self.model_copy(update={**revised, "decision": Decision.PENDING})
 
     @property
     def unexplained(self) -> list[str]:

@@ -25,6 +25,8 @@ from evaluator.messages.jobs import AccountingResult, Check, CheckStatus, Step
 # Characters of a text in a run's narrow column, and in all columns of the table together.
 MOST_IN_COLUMN = 24
 MOST_IN_ROW = 80
+# And of what is beside a fact's name at a question.
+MOST_AT_QUESTION = 40
 
 # What each kind of release is called on the page; a two-stage release is described by its stages.
 RELEASES: Mapping[str, str] = {
@@ -155,6 +157,13 @@ class Fact:
         for place, cell in enumerate(self.cells):
             found.setdefault(cell.text, []).append(place)
         return [(places, text) for text, places in found.items()]
+
+    @property
+    def in_short(self) -> str:
+        """What is known in all runs: how checks ended, or the texts; empty where that is long."""
+        values = dict.fromkeys(cell.status if self.is_check else cell.text for cell in self.cells)
+        text = "; ".join(filter(None, values))
+        return text if len(text) <= MOST_AT_QUESTION else ""
 
     @property
     def is_passed(self) -> bool:

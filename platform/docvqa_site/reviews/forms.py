@@ -130,6 +130,12 @@ class ReviewForm(forms.Form):
         names += ["confirms_contradiction"] if self["confirms_contradiction"].errors else []
         return [self[name] for name in names]
 
+    @property
+    def decision(self) -> Decision:
+        """The decision that was chosen; `PENDING` if none was."""
+        posted = self.data.get("decision")
+        return Decision(posted) if posted in Decision.values else Decision.PENDING
+
     def draft(self) -> Draft:
         """Return what was written, from a valid form."""
         given = self.cleaned_data
@@ -139,6 +145,7 @@ class ReviewForm(forms.Form):
             notes={key: given[note_name(key)] for key in keys if given[note_name(key)]},
             reason=given["reason"],
             change_reason=given["change_reason"],
+            decision=self.decision,
             changes_due=given["changes_due"],
             declares_no_conflict=given["no_conflict"],
         )

@@ -16,6 +16,7 @@ from docvqa_site.reviews.selectors import hidden_reviews
 DECISIONS = {f"proof_review.{decision}": decision for decision in Decision if decision != Decision.PENDING}
 REOPENED = "proof_review.reopened"
 STANDS = "proof_review.rejection_stands"
+LIFTED = "proof_review.recusal_lifted"
 OBJECT_TYPE = "reviews.proofreview"
 
 
@@ -25,6 +26,7 @@ class PastDecision:
 
     Attributes:
         withdrawn_at: When the reviewer declared a conflict of interest; None unless they did.
+        readmitted_at: When the organizers let them review the proof again after that; None unless they did.
     """
 
     review: ProofReview
@@ -33,6 +35,7 @@ class PastDecision:
     version: int | None
     written: Draft
     withdrawn_at: datetime | None = None
+    readmitted_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ def history_of(reviews: Collection[ProofReview]) -> History:
     by_key = {str(review.pk): review for review in reviews}
     entries = list(
         AuditEntry.objects.filter(
-            object_type=OBJECT_TYPE, object_id__in=by_key, action__in=[*DECISIONS, REOPENED, STANDS]
+            object_type=OBJECT_TYPE, object_id__in=by_key, action__in=[*DECISIONS, REOPENED, STANDS, LIFTED]
         ).order_by("at", "pk")
     )
     made: list[PastDecision] = []
@@ -59,6 +62,10 @@ def history_of(reviews: Collection[ProofReview]) -> History:
             # Not by a revised proof, which takes all decisions back.
             last = max(at for at, one in enumerate(made) if one.review == by_key[entry.object_id])
             made[last] = replace(made[last], withdrawn_at=entry.at)
+        elif entry.action == LIFTED:
+            own = [at for at, one in enumerate(made) if one.review == by_key[entry.object_id]]
+            if own and made[own[-1]].withdrawn_at:
+                made[own[-1]] = replace(made[own[-1]], readmitted_at=entry.at)
     return History(made, [entry.at for entry in entries if entry.action == STANDS])
 
 

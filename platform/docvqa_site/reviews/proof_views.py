@@ -21,6 +21,9 @@ from docvqa_site.proofs.code_links import link_code
 from docvqa_site.proofs.named_code import NamedCode, named_code
 from docvqa_site.proofs.page_images import page_image
 from docvqa_site.proofs.shown import shown_proof
+from docvqa_site.reviews.access import conflict_page
+from docvqa_site.reviews.conflicts import Conflicts
+from docvqa_site.reviews.models import Recusal
 from docvqa_site.reviews.selectors import readable_proofs, staged_proofs
 from docvqa_site.reviews.ways import ways_back
 from docvqa_site.submissions.models import Artifact, ArtifactState
@@ -46,11 +49,16 @@ PAGES_SECONDS = 12 * 3600
 def proof(request: UserRequest, submission_id: UUID) -> HttpResponse:
     """Show the proof of one submission to staff and its team; it is not found for everybody else.
 
+    Who has declared a conflict of interest reads that instead.
+
     The newest version, unless `version` in the address names another one. With `framed`, the text alone: a browser
     sends no cookie with what a frame without rights links to, so those links are on the page around it. With the
     key of a `question`, the way back to the review leads to it.
     """
     versions = _readable(request.user, submission=submission_id)
+    if not versions and (recusal := _declared_conflict(request.user, submission_id)):
+        conflicts = Conflicts(request.user)
+        return conflict_page(request, recusal.submission, conflicts.about(recusal.submission))
     artifact = _version(versions, request.GET.get("version"))
     token = signing.dumps([str(artifact.pk), request.user.pk], salt=PAGES_SALT)
     try:
@@ -143,6 +151,10 @@ def _readable(user: User, **which: object) -> list[Artifact]:
     """Return the versions of a proof that the user may read, oldest first; one that isn't sent yet is the last."""
     sent = readable_proofs(user).filter(**which).order_by("version")
     return [*sent, *staged_proofs(user).filter(**which)]
+
+
+def _declared_conflict(user: User, submission: UUID) -> Recusal | None:
+    return user.recusals.filter(submission=submission, why=Recusal.Why.CONFLICT).first()
 
 
 def _kit_line(submission: UUID, path: str, line: int) -> str:

@@ -16,6 +16,7 @@ from docvqa_site.reviews import tallies
 from docvqa_site.reviews.checklist import CHECKLIST
 from docvqa_site.reviews.conflicts import Conflicts
 from docvqa_site.reviews.drafts import draft_of, version_of
+from docvqa_site.reviews.eligibility import may_organize
 from docvqa_site.reviews.models import Decision, ProofReview, Recusal
 from docvqa_site.reviews.selectors import (
     awaiting_review,
@@ -51,6 +52,7 @@ TITLES = {
     Part.REJECTED: "Rejected",
     Part.DECIDED: "Accepted",
 }
+SETTLED = frozenset({Part.REJECTED, Part.DECIDED})
 
 
 # What the queue says of a reviewer who stepped aside.
@@ -98,11 +100,15 @@ class QueueEntry:
 
 @dataclass(frozen=True)
 class Section:
-    """One part of the queue: all of it counted, at most `PART_LENGTH` of it listed."""
+    """One part of the queue: all of it counted, at most `PART_LENGTH` of it listed.
+
+    Where reviewers are still needed, its reader `may_assign` them.
+    """
 
     part: Part
     entries: Sequence[QueueEntry]
     total: int
+    may_assign: bool
 
     @property
     def title(self) -> str:
@@ -140,6 +146,7 @@ def queue_of(reviewer: User) -> list[Section]:
                 for pk in first
             ],
             total,
+            may_assign=may_organize(reviewer) and part not in SETTLED,
         )
         for part, (first, total) in parts.items()
     ]

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from datetime import date
 
+from django.template.defaultfilters import pluralize
 from django.utils import timezone
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
@@ -19,28 +20,35 @@ NOTHING = SafeString('<span class="muted">none yet</span>')
 EMPTY = SafeString("")
 ANOTHER = SafeString(' <span class="badge">another reviewer is needed</span>')
 APPEALED = SafeString(' <span class="badge">appeal open</span>')
+ASSIGN = ' <a class="small" href="{}">Assign<span class="visually-hidden"> reviewers to {}</span></a>'
 # What each cell has; a second value is a note on the first one.
 CELLS = {
     "Team": "{}",
     "Track": "{}",
     "Submitted": "{}{}",
-    "Reviewers": "{}",
+    "Reviewers": "{}{}",
     "Your decision": "{}{}",
-    "Flagged checks": "{}",
+    "Flags": "{}",
     "Verdict": "{}{}",
 }
 TDS = "".join(f'<td data-label="{label}">{values}</td>' for label, values in CELLS.items())
 ROW = f'<tr><th scope="row"><a href="{{}}">{{}}</a></th>{TDS}</tr>\n'
 
 
-def queue_rows(entries: Iterable[QueueEntry]) -> SafeString:
-    """Return the rows of a part of the queue."""
+def queue_rows(entries: Iterable[QueueEntry], *, may_assign: bool) -> SafeString:
+    """Return the rows of a part of the queue; whoever `may_assign` reviewers finds a link to that."""
     listed = list(entries)
     desks = submission_addresses([entry.submission.pk for entry in listed], "reviews:desk")
-    return SafeString("".join(_row(entry, desks[entry.submission.pk]) for entry in listed))
+    undecided = [entry.submission.pk for entry in listed if may_assign]
+    assigns = submission_addresses(undecided, "reviews:assign")
+    return SafeString(
+        "".join(
+            _row(entry, desks[entry.submission.pk], assigns.get(entry.submission.pk, "")) for entry in listed
+        )
+    )
 
 
-def _row(entry: QueueEntry, desk: str) -> SafeString:
+def _row(entry: QueueEntry, desk: str, assign: str) -> SafeString:
     submission, appeal = entry.submission, APPEALED if entry.is_appealed else EMPTY
     return markup(
         ROW,
@@ -51,6 +59,7 @@ def _row(entry: QueueEntry, desk: str) -> SafeString:
         ago(submission.submitted_at),
         _revision(entry),
         ", ".join(entry.reviewers) or NOBODY,
+        markup(ASSIGN, assign, submission) if assign else EMPTY,
         entry.own or NOTHING,
         _due(entry.due),
         _flags(entry),
@@ -89,8 +98,8 @@ def _opinion(entry: QueueEntry) -> SafeString:
 def _flags(entry: QueueEntry) -> SafeString:
     """Return how many checks are flagged, and how many files that the proof cites aren't the kit's."""
     counts = (
-        (entry.flagged, "flagged"),
-        (entry.different, f"changed file{'' if entry.different == 1 else 's'}"),
+        (entry.flagged, f"flagged check{pluralize(entry.flagged)}"),
+        (entry.different, f"file{pluralize(entry.different)} not the kit's"),
     )
     badges = [
         markup('<span class="badge badge-flagged">{} {}</span>', count, words)

@@ -9,7 +9,7 @@ from docvqa_site.accounts.models import User
 from docvqa_site.audit.models import record
 from docvqa_site.notifications.kinds import Kind
 from docvqa_site.notifications.sending import notify
-from docvqa_site.reviews.decision_mails import ADD_REVIEWER, NOBODY_LEFT, mail_withdrawal
+from docvqa_site.reviews.decision_mails import ADD_REVIEWER, NOBODY_LEFT, mail_readmission, mail_withdrawal
 from docvqa_site.reviews.drafts import version_of
 from docvqa_site.reviews.eligibility import (
     able_reviewers,
@@ -18,6 +18,7 @@ from docvqa_site.reviews.eligibility import (
     organizers_for,
     review_barred_because,
 )
+from docvqa_site.reviews.history import last_decision
 from docvqa_site.reviews.models import Decision, ProofReview, Recusal
 from docvqa_site.reviews.selectors import verdict_on
 from docvqa_site.reviews.services import take_back
@@ -97,10 +98,19 @@ def lift_recusal(recusal: Recusal, *, actor: User) -> None:
     if not recusal.is_liftable:
         raise ValidationError("A coordinator can read all decisions, so they can't review the proof.")
     with transaction.atomic():
+        # The history of the proof follows what is recorded of reviews.
+        review = ProofReview.objects.filter(submission=submission, reviewer=person).first()
         record(
-            actor, "proof_review.recusal_lifted", recusal, submission=str(submission.pk), reviewer=person.pk
+            actor,
+            "proof_review.recusal_lifted",
+            review or recusal,
+            submission=str(submission.pk),
+            reviewer=person.pk,
         )
         recusal.delete()
+        last = last_decision(review) if review else None
+        if last and last.readmitted_at:
+            mail_readmission(last.review)
         lines = [
             f"{actor} allowed you to review the privacy proof of “{submission}” again.",
             "If you had decided before, please decide again. Your earlier answers and notes are a draft on the desk.",

@@ -159,7 +159,6 @@ def undecided_kinds(submissions: QuerySet[Submission], reviewer: User, due: date
         reviewer: Whose decision counts as seen, and whose recusal.
         due: What was published before it is overdue.
     """
-    asked = ProofReview.objects.filter(assigned_at__isnull=False, decision=Decision.PENDING)
     decided = ProofReview.objects.filter(reviewer=reviewer).exclude(**PENDING)
     seen = Q(pk__in=decided.values("submission")) | Q(pk__in=reviewer.recusals.values("submission"))
     kinds = {
@@ -169,7 +168,7 @@ def undecided_kinds(submissions: QuerySet[Submission], reviewer: User, due: date
         ),
         ProofMark.OVERDUE: Q(published_at__lt=due),
         # Of contested ones, all reviewers were asked by email.
-        ProofMark.UNASSIGNED: Q(rejections=0) & ~Q(pk__in=asked.values("submission")),
+        ProofMark.UNASSIGNED: Q(rejections=0) & ~Q(pk__in=_asked().values("submission")),
         ProofMark.CONTESTED: Q(rejections__gt=0),
         ProofMark.UNSEEN: ~seen,
         ProofMark.TRIED: _tried(),
@@ -182,6 +181,11 @@ def undecided_kinds(submissions: QuerySet[Submission], reviewer: User, due: date
         Value(0),
     )
     return undecided(submissions).order_by().values(part=Cast(marks, CharField())).annotate(count=Count("pk"))
+
+
+def _asked() -> QuerySet[ProofReview]:
+    """Return the reviews of those who are assigned and haven't decided."""
+    return ProofReview.objects.filter(assigned_at__isnull=False, decision=Decision.PENDING)
 
 
 def _tried() -> Q:
@@ -264,6 +268,14 @@ def contested_proofs(submissions: QuerySet[Submission], most: int) -> list[tuple
     waiting = awaiting_decisions(submissions.filter(rejections__gt=0, track__ranking__in=WITH_PROOFS))
     due = opinions_due()
     return [(title, due.get(pk)) for pk, title in waiting.values_list("pk", "title")[:most]]
+
+
+def unassigned_proofs(submissions: QuerySet[Submission], most: int) -> list[tuple[UUID, str]]:
+    """Return the keys and titles of the first proofs that wait, and that nobody is asked to decide on."""
+    waiting = submissions.filter(rejections=0, track__ranking__in=WITH_PROOFS).exclude(
+        pk__in=_asked().values("submission")
+    )
+    return list(awaiting_decisions(waiting).values_list("pk", "title")[:most])
 
 
 def settled() -> Q:

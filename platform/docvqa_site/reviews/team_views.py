@@ -12,6 +12,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from docvqa_site.accounts.requests import UserRequest
+from docvqa_site.notifications.inbox import mark_opened
 from docvqa_site.proofs.named_code import named_code
 from docvqa_site.reviews.access import reviewed_submission
 from docvqa_site.reviews.appeals import appeal, may_appeal
@@ -33,7 +34,9 @@ from evaluator.errors import Problem, ProblemError
 @login_required
 def team(request: UserRequest, submission_id: UUID) -> HttpResponse:
     """Show the team what its reviewers decided and wrote."""
-    return _page(request, _own_submission(request, submission_id))
+    submission = _own_submission(request, submission_id)
+    mark_opened(request)
+    return _page(request, submission)
 
 
 @require_POST

@@ -128,11 +128,20 @@ def _decided(submission: Submission, names: Mapping[int, str]) -> tuple[list[Eve
         for one in made
         if one.withdrawn_at
     ]
+    readmitted = [
+        Event(
+            one.readmitted_at,
+            "The organizers",
+            f"let {names[one.review.reviewer_id]} review the proof again",
+        )
+        for one in made
+        if one.readmitted_at
+    ]
     stood = [
         Event(at, "", "Nobody contradicted the rejection in time.", outcome="Proof rejected.")
         for at in history.stood
     ]
-    return [*decided, *withdrawn], stood
+    return [*decided, *withdrawn, *readmitted], stood
 
 
 def _verdict_at(

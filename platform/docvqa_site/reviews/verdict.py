@@ -84,6 +84,11 @@ class Verdict:
         return f"{label}." if self.rejection else f"{self._labeled(label)}."
 
     @property
+    def outcome(self) -> str:
+        """The status in a sentence, with what it does to the rank."""
+        return f"{self.status.label}{'; the result no longer has a rank' if self.rejection else ''}"
+
+    @property
     def is_open(self) -> bool:
         """Whether reviewers are still to decide."""
         return self.status is ResultStatus.PROVISIONAL

@@ -232,7 +232,10 @@ def test_flagged_runs_and_logs_are_listed_the_newest_first_also_in_both_lists(
 
 def test_a_proof_without_a_reviewer_is_reported(client: Client, organizer) -> None:
     submission, reviewer = scored_submission(), make_reviewer()
-    assert "1 proof without a reviewer" in desk(client)
+    page = desk(client)
+    assert "1 proof without a reviewer" in page
+    assign_page = reverse("reviews:assign", args=[submission.pk])
+    assert f'<a href="{assign_page}">Assign a reviewer to “{submission.title}”</a>' in page
     assert 'id="proofs-without-a-reviewer"' in client.get("/docs/operations/").text
     assign(submission, reviewer, default_due(), actor=organizer)
     assert "without a reviewer" not in desk(client)

@@ -183,7 +183,8 @@ def test_a_file_that_differs_is_in_view_wherever_a_reviewer_decides(client, chan
     assert warning in desk[desk.index('id="decision"') :]
     assert warning in client.get(reverse("admin:reviews_proof_change", args=[changed.pk])).text
     assert (
-        '<span class="badge badge-flagged">1 changed file</span>' in client.get(reverse("reviews:queue")).text
+        '<span class="badge badge-flagged">1 file not the kit&#x27;s</span>'
+        in client.get(reverse("reviews:queue")).text
     )
 
 

@@ -133,7 +133,11 @@ def test_a_decision_made_there_is_the_one_of_the_desk(client, submission, review
     assert "Only there are drafts saved" in page.text
     assert "(optional)" not in page.text
     assert 'name="change_reason"' not in page.text
-    assert client.post(address(submission), {**ACCEPT, "version": "1", "noise": ""}).status_code == 422
+    page = client.post(address(submission), {**ACCEPT, "version": "1", "noise": ""})
+    assert page.status_code == 422
+    assert "Your decision was not saved. 1 entry is missing or wrong." in page.text
+    assert '<li><a href="#item-noise">Are the noise' in page.text
+    assert page.text.count('id="item-noise"') == 1
     assert ProofReview.objects.get().decision == Decision.PENDING
     assert client.post(address(submission), {**ACCEPT, "version": "1"}).url == LIST
     assert ProofReview.objects.get().decision == Decision.ACCEPTED

@@ -7,6 +7,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from docvqa_site.limits import Limit
+from docvqa_site.notifications.kinds import Kind
 from docvqa_site.reviews.checklist import CHECKLIST
 from docvqa_site.reviews.drafts import draft_of
 from docvqa_site.reviews.models import Decision, ProofReview
@@ -16,6 +17,7 @@ from docvqa_site.teams.models import Membership
 from tests.docvqa_site.factories import (
     change_results,
     make_epsilons,
+    make_organizer,
     make_reviewer,
     make_run,
     make_upload,
@@ -54,6 +56,40 @@ def test_accepting_is_recorded_and_leads_back_to_the_list(client, submission, re
     review = ProofReview.objects.get()
     assert (review.reviewer, review.decision) == (reviewer, Decision.ACCEPTED)
     assert review.checklist["noise"] == "yes"
+
+
+def test_a_decision_that_settles_the_review_is_called_final(client, submission, reviewer):
+    page = client.post(address(submission), ACCEPT, follow=True).text
+    assert "is recorded: accepted." in page
+    assert "final" not in page.partition("is recorded: accepted.")[2].partition("</p>")[0]
+    client.force_login(make_reviewer())
+    page = client.post(address(submission), ACCEPT, follow=True).text
+    assert "is recorded: accepted. The verdict is final: proof accepted." in page
+
+
+def test_a_chosen_decision_is_part_of_the_draft_of_this_version(client, submission, reviewer):
+    chosen = 'value="changes_requested" checked'
+    given = {"decision": "changes_requested", "reason": "The bound is missing."}
+    client.post(reverse("reviews:draft", args=[submission.pk]), given)
+    page = client.get(address(submission)).text
+    assert chosen in page
+    assert "The bound is missing." in page
+    with transaction.atomic():
+        upload = make_upload(submission.team, b"# Better", "proof.md")
+        revise_proof(submission, upload, submission.created_by)
+    assert chosen not in client.get(address(submission)).text
+
+
+def test_opening_the_page_of_a_notification_marks_it_as_read(client, submission, reviewer):
+    team, organizer = submission.created_by, make_organizer("organize")
+    pages = {reviewer: "desk", team: "team", organizer: "assign"}
+    for person, name in pages.items():
+        for page in (reverse(f"reviews:{name}", args=[submission.pk]), "/submissions/"):
+            person.notifications.create(kind=Kind.PROOFS, subject="Proof", page=page)
+    for person, name in pages.items():
+        client.force_login(person)
+        assert client.get(reverse(f"reviews:{name}", args=[submission.pk])).status_code == 200
+        assert [one.page for one in person.notifications.filter(read_at=None)] == ["/submissions/"]
 
 
 def test_an_unanswered_question_is_pointed_out_beside_it(client, submission, reviewer):

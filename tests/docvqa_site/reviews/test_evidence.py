@@ -76,10 +76,10 @@ def test_what_the_record_declares_is_a_fact(accounted, settings):
     file = settings.STORE_FOLDER / "objects" / record.upload.store_key
     file.write_bytes(record_of("token-0000000000000001"))
     found = facts(submission)
-    assert {key: found[key].cells[0].text for key in ("placement", "codec", "normalizer", "server_step")} == {
+    assert {key: found[key].cells[0].text for key in ("placement", "codec", "replayable", "server_step")} == {
         "placement": "by the server, to the sum",
         "codec": "none, 32 bits per number",
-        "normalizer": "10",
+        "replayable": "no",
         "server_step": "sum, learning rate 1",
     }
 
@@ -125,6 +125,13 @@ def test_a_question_leads_to_the_facts_that_bear_on_it(client, accounted):
     assert (
         page.index("Does the sampling assumed in the accounting match") < link < page.index('name="sampling"')
     )
+    # Its outcome is there, too, and a short value; a long one is in the table alone.
+    at_question = page[link:][: page[link:].index("</p>")]
+    assert "</a>: flagged" in at_question
+    noise = page[page.index('id="item-recomputed"') :]
+    assert ">ε claimed</a>: 0.9 " in noise
+    releases = page[page.index('href="#fact-releases"') :]
+    assert "Releases and their noise</a>:" not in releases[: releases.index("</p>")]
     row = page[page.index('id="fact-record.providers"') :]
     row = row[: row.index("</tr>")]
     assert "18 providers" in row

@@ -14,6 +14,7 @@ from evaluator.messages.jobs import ArtifactKind
 from tests.docvqa_site.factories import (
     change_results,
     make_artifact,
+    make_organizer,
     make_reviewer,
     make_team,
     make_user,
@@ -62,7 +63,7 @@ def test_the_page_shows_flags_and_hides_what_others_decided(client, reviewer):
     accept(submission, make_reviewer(name="Rita Review"))
     page = client.get(QUEUE).text
     assert reverse("reviews:desk", args=[submission.pk]) in page
-    assert "1 flagged" in page
+    assert "1 flagged check<" in page
     assert "/docs/roles/reviewer/" in page
     assert "accepted by" not in page
     assert "Rita Review" not in page
@@ -128,6 +129,19 @@ def test_a_row_names_the_version_of_a_revised_proof(client, reviewer):
     assert "(version" not in client.get(QUEUE).text
     revise(submission)
     assert "(version 2, sent " in client.get(QUEUE).text
+
+
+def test_an_organizer_who_reviews_is_led_from_a_row_to_assigning(client, reviewer):
+    submission, other = scored_submission(), scored_submission()
+    address = reverse("reviews:assign", args=[submission.pk])
+    assert address not in client.get(QUEUE).text
+    client.force_login(make_organizer("organize", "review_proofs"))
+    assert f'<a class="small" href="{address}">Assign<' in client.get(QUEUE).text
+    for one in (submission, other):
+        for _ in range(2):
+            accept(one, make_reviewer())
+    # The review is complete.
+    assert address not in client.get(QUEUE).text
 
 
 def test_a_coordinator_is_called_one(client, reviewer):

@@ -157,7 +157,9 @@ def test_who_has_decided_reads_the_effect_of_a_conflict_and_confirms_it(client, 
     page = client.post(address("decline", submission), {"why": Why.CONFLICT}, follow=True).text
     assert "Confirm that your decision will be withdrawn." in page
     assert not Recusal.objects.exists()
-    client.post(address("decline", submission), {"why": Why.CONFLICT, "withdraws": "on"})
+    given = {"why": Why.CONFLICT, "withdraws": "on"}
+    page = client.post(address("decline", submission), given, follow=True).text
+    assert "Your decision has been withdrawn, and the team notified." in page
     assert verdict_on(submission).accepted == 1
     assert Recusal.objects.exists()
 
@@ -178,7 +180,10 @@ def test_an_organizer_lifts_a_mistaken_conflict(
         page = client.post(address("assign", submission), {"lift": recusal.pk}, follow=True).text
     assert "Rita Review can review the proof again." in page
     assert client.post(address("assign", submission), {"lift": recusal.pk}).status_code == 302
-    assert [message.to for message in mail.outbox] == [[reviewer.email]]
+    sent = {message.to[0]: message.body for message in mail.outbox}
+    team = submission.created_by
+    assert sent.keys() == {reviewer.email, team.email}
+    assert "The organizers have let Reviewer 1 review the privacy proof of" in sent[team.email]
     assert AuditEntry.objects.get(action="proof_review.recusal_lifted").actor == organizer
     assert list(awaiting_review(reviewer)) == [submission]
     client.force_login(reviewer)
@@ -186,6 +191,10 @@ def test_an_organizer_lifts_a_mistaken_conflict(
     assert "16 of 16 answered" in desk
     assert "Your withdrawn decision on version 1: accepted" in desk
     assert "It no longer counts" in desk
+    client.force_login(team)
+    history = client.get(address("team", submission)).text
+    readmitted = "<strong>The organizers</strong> let Reviewer 1 review the proof again"
+    assert history.index("withdrew the decision") < history.index(readmitted)
 
 
 def test_coordination_cannot_be_lifted(client, submission, reviewer):
@@ -205,10 +214,10 @@ def test_a_conflict_hides_the_proof_and_takes_a_decision_back(client, submission
     assert not readable_proofs(reviewer).exists()
     client.force_login(reviewer)
     assert f"reported a conflict of interest: “{submission}”" in client.get(reverse("reviews:queue")).text
-    assert client.get(address("proof", submission)).status_code == 404
-    page = client.get(address("desk", submission))
-    assert (page.status_code, "declared a conflict" in page.text) == (403, True)
-    assert "Only the organizers can undo" in page.text
+    for name in ("proof", "desk"):
+        page = client.get(address(name, submission))
+        assert (page.status_code, "declared a conflict" in page.text) == (403, True)
+        assert "Only the organizers can undo" in page.text
     with pytest.raises(PermissionDenied):
         accept(submission, reviewer)
 
@@ -227,7 +236,7 @@ def test_a_conflict_hides_the_proof_and_the_code_whatever_else_one_may_do(
     client.force_login(person)
     assert 404 not in {client.get(place).status_code for place in places}
     recuse(submission, Why.CONFLICT, actor=person)
-    assert {client.get(place).status_code for place in places} == {404}
+    assert [client.get(place).status_code for place in places] == [403, 404, 404, 404]
 
 
 def test_a_member_reads_the_proof_of_the_team_despite_an_earlier_conflict(client, submission, reviewer):

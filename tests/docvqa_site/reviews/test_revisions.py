@@ -94,10 +94,10 @@ def test_a_team_whose_proof_is_rejected_is_told_what_it_can_do(client, submissio
     assert "The reviewers rejected the proof, so no run has a rank." in page
     assert "stays under review until" not in page
     # A browser unfolds what has the part that an address names.
-    assert (
-        f'{submission.get_absolute_url()}#uploads">Upload a revised proof'
-        in client.get(address("team", submission)).text
-    )
+    page = client.get(address("team", submission)).text
+    assert f'{submission.get_absolute_url()}#uploads">Upload a revised proof' in page
+    assert 'or <a href="#appeal">appeal</a> so that another reviewer reads this version.' in page
+    assert page.index("<summary>Appeal the rejection") < page.index('id="appeal"')
 
 
 def test_nobody_else_reads_it(client, submission, staged):

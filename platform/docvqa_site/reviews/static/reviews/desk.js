@@ -49,8 +49,22 @@ review?.addEventListener("click", (event) => {
   radios[0].dispatchEvent(new Event("input", { bubbles: true }));
 });
 
-// What was answered about an earlier version of the proof is taken over by a button.
-for (const button of document.querySelectorAll("#review .again")) button.hidden = false;
+// What was answered about an earlier version of the proof is taken over by a button, unless it has been, or something
+// else was answered.
+function offerAgain(item) {
+  const button = item.querySelector(".again");
+  if (!button) return;
+  const given = item.querySelector("input[type=radio]:checked")?.value ?? "";
+  const { answer: earlier, note } = button.dataset;
+  const isTaken = given === earlier && item.querySelector("textarea").value.includes(note);
+  button.hidden = isTaken || (given !== "" && earlier !== "" && given !== earlier);
+}
+
+items.forEach(offerAgain);
+review?.addEventListener("input", (event) => {
+  const item = event.target.closest(".item");
+  if (item) offerAgain(item);
+});
 
 review?.addEventListener("click", (event) => {
   const button = event.target.closest(".again");
@@ -91,7 +105,17 @@ let sent = 0;
 let saved = 0;
 let isPosted = false;
 
-review?.addEventListener("input", () => (edited += 1));
+// What the preview shows is what is saved.
+const preview = document.getElementById("preview")?.parentElement;
+const showPreview = () => preview?.toggleAttribute("data-outdated", edited !== saved);
+
+review?.addEventListener("input", () => {
+  edited += 1;
+  showPreview();
+});
+preview?.addEventListener("toggle", () => {
+  if (preview.open && edited !== saved) htmx.trigger(state, "save");
+});
 state?.addEventListener("htmx:beforeRequest", (event) => {
   // A draft that arrives after the decision would lie on top of it.
   if (isPosted) event.preventDefault();
@@ -99,6 +123,7 @@ state?.addEventListener("htmx:beforeRequest", (event) => {
 });
 state?.addEventListener("htmx:afterRequest", (event) => {
   if (event.detail.successful) saved = sent;
+  showPreview();
 });
 // The button does at once what happens by itself, and whoever presses it stays where they are.
 review?.querySelector("[data-save]").addEventListener("click", (event) => {
@@ -142,6 +167,27 @@ review?.addEventListener("keydown", (event) => {
   event.preventDefault();
   acts[event.key]();
 });
+
+// Beside the questions, the proof ends within the window, also while what is above it hasn't scrolled away.
+const frame = document.querySelector('iframe[name="proof"]');
+const beside = matchMedia("(min-width: 60rem)");
+
+function fit() {
+  const margin = 16;
+  frame.style.height = "";
+  if (!beside.matches) return;
+  const top = Math.max(frame.getBoundingClientRect().top, margin);
+  const bottom = Math.min(frame.parentElement.getBoundingClientRect().bottom, innerHeight - margin);
+  frame.style.height = `${bottom - top}px`;
+}
+
+if (frame) {
+  fit();
+  for (const name of ["scroll", "resize", "load"]) addEventListener(name, fit, { passive: true });
+  // What is unfolded above it moves it.
+  new ResizeObserver(fit).observe(document.querySelector(".desk-head"));
+  for (const one of document.querySelectorAll(".desk-proof details")) one.addEventListener("toggle", fit);
+}
 
 // What the checks found, at once.
 const results = [...document.querySelectorAll(".recorded .found > td > details")];
@@ -189,7 +235,7 @@ review?.addEventListener("focusin", (event) => {
 addEventListener("hashchange", () => unfold()?.scrollIntoView());
 // Whoever comes back to a question finds the proof at its section.
 const section = unfold()?.querySelector("a.if-beside");
-if (section) document.querySelector('iframe[name="proof"]').src = section.href;
+if (section) frame.src = section.href;
 // A browser that comes to the fragment of the address takes the focus away.
 addEventListener("load", unfold);
 
