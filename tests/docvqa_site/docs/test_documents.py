@@ -148,9 +148,12 @@ def test_a_link_to_a_file_of_the_code_leads_to_the_source() -> None:
     assert "https://code.example/pfl/blob/HEAD/CONTRIBUTING.md" in links_of("architecture")
 
 
-def test_without_a_source_address_such_a_link_says_so(settings: Settings) -> None:
+def test_without_a_source_address_such_a_link_is_its_text(settings: Settings) -> None:
     settings.SOURCE_URL = ""
+    document.cache_clear()
     assert not [link for name in library.names() for link in links_of(name) if "/blob/" in link]
+    assert "#source" not in document("methods").html
+    assert "<code>lora_product.py</code>" in document("methods").html
 
 
 def test_a_document_has_its_contents_and_its_version(client: Client, db: None) -> None:
