@@ -230,6 +230,12 @@ class TestPages:
         row = html[html.index("Method 8.</a>") :]
         assert row.index("0.5000") < row.index("#1") < row.index("0.8500") < row.index("#2")
 
+    @pytest.mark.parametrize("of_one", ["", "epsilon=4&"])
+    def test_a_first_day_after_the_last_is_pointed_out(self, client, private_track, of_one):
+        days = "since=2024-05-0{}&until=2024-05-02"
+        found = [board(client, f"/leaderboard/privacy/?{of_one}{days.format(day)}") for day in (1, 3)]
+        assert ["is later than the day in" in html for html in found] == [False, True]
+
     @pytest.mark.parametrize(
         ("scores", "order"),
         [
