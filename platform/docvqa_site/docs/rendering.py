@@ -45,7 +45,12 @@ MOST_COLUMNS = 2
 NUMBER = re.compile(r"[^A-Za-z`]*\d[^A-Za-z`]*")
 FILE_NAME = re.compile(r"[\w./-]+\.\w+")
 # By the names that documents have for them.
-SITE_PAGES = {"Contact": "about:contact", "Data": "downloads:data", "Run tokens": "submissions:tokens"}
+SITE_PAGES = {
+    "Calculator": "calculator:calculator",
+    "Contact": "about:contact",
+    "Data": "downloads:data",
+    "Run tokens": "submissions:tokens",
+}
 # In the list of contents.
 CONTENTS_LEVELS = {"h2", "h3"}
 

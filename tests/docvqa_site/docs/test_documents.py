@@ -58,6 +58,8 @@ def test_terms_of_pages_and_of_the_glossary_lead_to_their_entries(client: Client
         assert len(terms) >= 4, page
         assert all(f'id="{unescape(one)}"' in html for one in terms), page
         assert '<li><a href="/docs/glossary/">Glossary</a></li>' in text
+    more = client.get(f"/leaderboard/{track.slug}/?epsilon=1&more=1").text
+    assert {"row-accuracy", "row-vt5"} <= set(re.findall(r'href="/docs/glossary/#([^"]+)"', more))
     assert list(library.GROUPS["Start here"])[-1] == "glossary"
 
 
