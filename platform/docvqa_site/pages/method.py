@@ -33,6 +33,7 @@ from docvqa_site.evaluation.test_sets.parts import scored_test_set
 from docvqa_site.evaluation.views import status_context
 from docvqa_site.notifications.inbox import mark_read, notifications_of
 from docvqa_site.pages.citing import cited_people, entries
+from docvqa_site.pages.file_names import stem_of
 from docvqa_site.pages.progress import plot_with_mark, rank_plots
 from docvqa_site.pages.question_types import has_types, type_rows, types_title
 from docvqa_site.reviews.declared import settings_of
@@ -162,6 +163,7 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "leakage_stated": stated(scored),
         "leakage_verdict": leakage_verdict(leaked),
         "scored_on": scored_test_set(submission.track),
+        "file_stem": stem_of(submission),
         "permalink": settings.SITE_URL + submission.get_absolute_url(),
         "plot": plot_with_mark(submission) if is_listed and runs else "",
         "is_listed": is_listed,
