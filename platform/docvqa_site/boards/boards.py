@@ -216,6 +216,17 @@ class MethodRow:
         """Its smallest rank."""
         return min(row.rank for row in self.rows if row and row.rank)
 
+    def place(self, length: int) -> tuple[float, ...]:
+        """Return by what methods are ordered: best rank, then missing results, sum of ranks and mean score.
+
+        Args:
+            length: How many ranks are known of each board; each row beyond counts as the next.
+        """
+        ranked = [row for row in self.rows if row and not row.reason]
+        scores = [row.entry.results.anls or 0.0 for row in ranked]
+        ranks = sum(row.rank or length + 1 for row in ranked)
+        return self.best_rank, len(self.rows) - len(ranked), ranks, -sum(scores) / len(scores)
+
     def score_at(self, budget: float) -> float | None:
         """Return its score at a budget; None where it has none."""
         row = self.rows[self.budgets.index(budget)]
@@ -291,7 +302,7 @@ def _leading(
 def _methods(boards: Sequence[StoredBoard], rows: Sequence[Sequence[Row]], length: int) -> list[MethodRow]:
     shown = [[_beyond(row, length) for row in of_board] for of_board in rows]
     methods = _by_method(shown, [board.budget for board in boards])
-    return sorted(methods, key=lambda method: method.best_rank)
+    return sorted(methods, key=lambda method: method.place(length))
 
 
 def _beyond(row: Row, length: int) -> Row:

@@ -18,6 +18,7 @@ from docvqa_site.ui.templatetags.ui import MISSING
 # What the heads of columns lead to in the glossary, by the keys of the columns.
 TERMS = {
     "accountant": "accountant",
+    "accuracy": "accuracy",
     "anls": "ANLS",
     "bytes_sent": "bytes in the log",
     "bytes_total": "communication",
@@ -26,6 +27,7 @@ TERMS = {
     "epsilon_product": "amplification rule",
     "epsilon_rdp": "accountant",
     "epsilon_two_stage": "amplification rule",
+    "first_download_bytes": "first download",
     "joint_epsilon": "joint ε",
     "leakage": "leakage",
     "rank": "rank",

@@ -34,6 +34,9 @@ def score_difference(first: RunResults, second: RunResults, paired: Ends | None 
     decimals = min(first.decimals, second.decimals)
     value = score_gain(first.anls, second.anls, decimals)
     places = min(decimals, INTERVAL_DECIMALS)
+    # An end that is shown as 0 would contradict that one score is higher.
+    if 0 < low < 10**-places or -(10**-places) < high < 0:
+        places = INTERVAL_DECIMALS
     note = gain_note(first.anls, second.anls, decimals)
     return markup(
         '{}{}<div class="muted small">{} to {}: {}</div><div class="muted small">{}</div>',
@@ -71,7 +74,7 @@ def bytes_in_words(first: int | None, second: int | None) -> str:
     if first == second:
         return "the same"
     more, factor = ("A", first / second) if first > second else ("B", second / first)
-    return f"{more} needs {factor:{',.3g' if factor < MANY_TIMES else ',.0f'}}× as many"
+    return f"{more} needs {factor:{',.3g' if factor < MANY_TIMES else ',.0f'}}× as many bytes"
 
 
 def accuracy_in_words(first: RunResults, second: RunResults) -> str:

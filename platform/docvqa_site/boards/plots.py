@@ -196,7 +196,13 @@ class PlottedMethod:
     scores: Sequence[float | None]
     intervals: Sequence[tuple[float, float] | None]
     is_verified: bool
+    is_baseline: bool = False
     decimals: int = MOST_DECIMALS
+
+    @property
+    def known_as(self) -> str:
+        """Its name, which says whether it is a baseline."""
+        return f"{self.name} (baseline)" if self.is_baseline else self.name
 
     @property
     def status(self) -> str:
@@ -206,7 +212,7 @@ class PlottedMethod:
 
 def budgets_plot(
     methods: Sequence[PlottedMethod],
-    best: Sequence[float | None],
+    best: Sequence[str],
     budgets: Sequence[float],
     without_privacy: PlottedRun | None,
     withheld: Sequence[tuple[float | None, PlottedRun]] = (),
@@ -215,7 +221,7 @@ def budgets_plot(
 
     Args:
         methods: The methods in the order of the table.
-        best: The best score at each budget.
+        best: The address of the method with the first rank at each budget; empty where none has one.
         without_privacy: The run with the best score where ε plays no part.
         withheld: Runs that have lost their ranks, each after its budget.
     """
@@ -225,6 +231,8 @@ def budgets_plot(
         text = f"without privacy {without_privacy.score} ({_short(without_privacy.method)})"
         level = Level(without_privacy.anls, text, url=without_privacy.url)
     curves = [_known(method.scores) for method in methods]
+    scores_of = {method.url: method.scores for method in methods}
+    best_scores = [scores_of[url][number] if url else None for number, url in enumerate(best)]
     intervals = [
         *(pair for method in methods for pair in enumerate(method.intervals)),
         *((number, run.interval) for number, run in out),
@@ -242,16 +250,16 @@ def budgets_plot(
         lines=[
             *_whiskers(intervals),
             *(Line("thin", curve, "one line per method") for curve in curves if len(curve) > 1),
-            Line("front", _known(best), "best at each ε"),
+            Line("front", _known(best_scores), "best at each ε"),
         ],
         marks=[
             Mark(
                 (number, score),
-                "front" if score == best[number] else "other",
-                f"{method.name}: ANLS {cut(score, method.decimals)}{at_budget(budgets[number])}, {method.status}",
+                "front" if method.url == best[number] else "other",
+                f"{method.known_as}: ANLS {cut(score, method.decimals)}{at_budget(budgets[number])}, {method.status}",
                 method.url,
                 # At the end of its line.
-                _short(method.name) if place < NAMED and number == curve[-1][0] else "",
+                _short(method.known_as) if place < NAMED and number == curve[-1][0] else "",
                 is_hollow=not method.is_verified,
             )
             for place, (method, curve) in enumerate(zip(methods, curves, strict=True))
@@ -275,7 +283,7 @@ def budgets_plot(
         columns=["Method", *(f"ANLS{at_budget(budget)}" for budget in budgets), "Status"],
         rows=[
             (
-                method.name,
+                method.known_as,
                 *(
                     "–"
                     if score is None

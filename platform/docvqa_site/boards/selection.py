@@ -107,6 +107,11 @@ class Selection:
         return replace(self, text="", sort=Sort.RANK, is_reversed=False) != Selection()
 
     @property
+    def has_swapped_days(self) -> bool:
+        """Whether no day can match, because the first day is after the last."""
+        return bool(self.since and self.until and self.since > self.until)
+
+    @property
     def is_of_visitors_making(self) -> bool:
         """Whether it has a value that a visitor makes up, of which there is no end."""
         return bool(self.text or self.team or self.since or self.until)

@@ -37,7 +37,9 @@ def _times_as_many(value: float, other: float, _: int, name: str) -> str:
 def _above(value: float, other: float, decimals: int, name: str) -> str:
     more = score_gain(value, other, decimals)
     note = gain_note(value, other, decimals)
-    return f"{more} above {name}{note and f', {note}'}" if more > 0 else ""
+    if more > 0:
+        return f"{more} above {name}{note and f', {note}'}"
+    return f"less than {10.0**-decimals:.{decimals}f} above {name}" if value > other else ""
 
 
 @dataclass(frozen=True)

@@ -43,8 +43,14 @@ ANY_SITE = "PFL_SITE=https://…"
 MOST_COLUMNS = 2
 # A value in code is none.
 NUMBER = re.compile(r"[^A-Za-z`]*\d[^A-Za-z`]*")
+FILE_NAME = re.compile(r"[\w./-]+\.\w+")
 # By the names that documents have for them.
-SITE_PAGES = {"Contact": "about:contact", "Data": "downloads:data", "Run tokens": "submissions:tokens"}
+SITE_PAGES = {
+    "Calculator": "calculator:calculator",
+    "Contact": "about:contact",
+    "Data": "downloads:data",
+    "Run tokens": "submissions:tokens",
+}
 # In the list of contents.
 CONTENTS_LEVELS = {"h2", "h3"}
 
@@ -83,6 +89,8 @@ def document(name: str) -> Document:
     _lay_out_tables(tokens)
     _title_links(tokens, name)
     _link_pages(tokens)
+    if not settings.SOURCE_URL:
+        _unlink_code(tokens, name)
     if name == "glossary":
         _link_terms(tokens)
     for token in _all_tokens(tokens):
@@ -191,6 +199,25 @@ def _link_pages(tokens: list[Token]) -> None:
                 child.attrSet("href", reverse(view))
 
 
+def _unlink_code(tokens: list[Token], name: str) -> None:
+    """Leave of each link to a file of the code its text, as code, where the site doesn't say where the code is."""
+    for token in tokens:
+        kept: list[Token] = []
+        # Links don't nest.
+        is_inside = False
+        for child in token.children or []:
+            if child.type == "link_open" and _is_code(str(child.attrGet("href")), name):
+                is_inside = True
+            elif child.type == "link_close" and is_inside:
+                is_inside = False
+            else:
+                if is_inside and child.type == "text" and FILE_NAME.fullmatch(child.content):
+                    child.type, child.tag = "code_inline", "code"
+                kept.append(child)
+        if token.children:
+            token.children = kept
+
+
 def _title_links(tokens: list[Token], name: str) -> None:
     """Put the title of a document in the place of its file name, where that is the text of a link to it."""
     for token in tokens:
@@ -244,9 +271,22 @@ def _adapt(token: Token, name: str) -> None:
             token.attrSet(attribute, _target(str(target), name))
 
 
+def _is_address(link: str) -> bool:
+    return "://" in link or link.startswith(("#", "/", "mailto:"))
+
+
+def _is_code(link: str, name: str) -> bool:
+    """Return whether a link of the document leads to a file that isn't a document, nor belongs to one."""
+    if _is_address(link):
+        return False
+    resolved = _resolved(link.partition("#")[0], name)
+    is_file = resolved.startswith("docs/") and resolved.removeprefix("docs/") in library.files()
+    return not is_file and _document_at(resolved) is None
+
+
 def _target(link: str, name: str) -> str:
     """Return where a link of the document leads on the site; what isn't a document is in the source code."""
-    if "://" in link or link.startswith(("#", "/", "mailto:")):
+    if _is_address(link):
         return link
     path, mark, fragment = link.partition("#")
     resolved = _resolved(path, name)
@@ -270,9 +310,8 @@ def _document_at(resolved: str) -> str | None:
 
 
 def source_address(path: str) -> str:
-    """Return the address of a file of the repository, or the page that says where the source is without one."""
-    source = settings.SOURCE_URL.rstrip("/")
-    return f"{source}/blob/HEAD/{path}" if source else reverse("about:contact") + "#source"
+    """Return the address of a file of the repository; the site has that of its source."""
+    return f"{settings.SOURCE_URL.rstrip('/')}/blob/HEAD/{path}"
 
 
 def wrap_tables(html: str) -> str:

@@ -14,6 +14,7 @@ from docvqa_site.accounts.models import User
 from docvqa_site.accounts.orcid import address_of
 from docvqa_site.evaluation.display.results import shortfall
 from docvqa_site.evaluation.models import StepReport
+from docvqa_site.pages.file_names import stem_of
 from docvqa_site.reviews.selectors import verdict_on
 from docvqa_site.submissions.models import Run, Submission
 from docvqa_site.submissions.views import shown_submission
@@ -132,6 +133,7 @@ def bibtex_file(request: HttpRequest, submission_id: UUID) -> HttpResponse:
     return HttpResponse(
         "\n".join(f"{entry}\n" for _, entry in found),
         content_type="application/x-bibtex; charset=utf-8",
+        headers={"Content-Disposition": f'attachment; filename="{stem_of(submission)}.bib"'},
     )
 
 

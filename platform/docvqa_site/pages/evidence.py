@@ -1,5 +1,6 @@
 """The files of runs: those by which everybody can recompute their figures, and for a team all of its own."""
 
+from pathlib import PurePath
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
@@ -11,6 +12,7 @@ from django.views.decorators.http import require_safe
 
 from docvqa_site.accounts.requests import UserRequest
 from docvqa_site.evaluation.display.results import PUBLIC_FILES
+from docvqa_site.pages.file_names import stem_of
 from docvqa_site.reviews.proof_views import saved_file
 from docvqa_site.submissions.models import Artifact, SubmissionState
 from docvqa_site.submissions.selectors import visible_submissions
@@ -23,7 +25,9 @@ def evidence(_: HttpRequest, submission_id: UUID, run_id: UUID, kind: str) -> Ht
     """Send the file of a run that a board lists; a record has its team's key, so not of an anonymous one."""
     if kind not in PUBLIC_FILES:
         raise Http404
-    return saved_file(get_object_or_404(public_files(submission_id, run_id), kind=kind))
+    found = get_object_or_404(public_files(submission_id, run_id), kind=kind)
+    stem = stem_of(found.submission, found.run)
+    return saved_file(found, f"{stem}-{PurePath(found.upload.filename).name}")
 
 
 @login_required
@@ -40,4 +44,6 @@ def public_files(submission_id: UUID, run_id: UUID) -> QuerySet[Artifact]:
         pk=submission_id, state=SubmissionState.SUBMITTED, anonymous=False
     )
     files = Artifact.objects.filter(run__submission__in=named, run__scored_at__isnull=False)
-    return files.filter(run=run_id, kind__in=PUBLIC_FILES).select_related("upload")
+    return files.filter(run=run_id, kind__in=PUBLIC_FILES).select_related(
+        "upload", "run", "submission__track"
+    )

@@ -33,9 +33,11 @@ from docvqa_site.evaluation.test_sets.parts import scored_test_set
 from docvqa_site.evaluation.views import status_context
 from docvqa_site.notifications.inbox import mark_read, notifications_of
 from docvqa_site.pages.citing import cited_people, entries
+from docvqa_site.pages.file_names import stem_of
+from docvqa_site.pages.index_settings import settings_in_index
 from docvqa_site.pages.progress import plot_with_mark, rank_plots
 from docvqa_site.pages.question_types import has_types, type_rows, types_title
-from docvqa_site.reviews.declared import settings_of
+from docvqa_site.reviews.declared import SettingsTable, settings_of
 from docvqa_site.reviews.models import Decision
 from docvqa_site.reviews.publication import proof_note, public_proof_url
 from docvqa_site.reviews.selectors import judges_alone, may_organize, verdict_on
@@ -142,10 +144,8 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "final_ranks": _final_ranks(submission) if is_listed else [],
         "runs": runs,
         "invalid": invalid,
-        # Whoever sees who the team is may read the records, too.
-        "run_settings": settings_of([(at_budget(run.budget, "{}") or "Run", run) for run in scored])
-        if names_team
-        else None,
+        # Whoever sees who the team is may read the records and indexes, too.
+        "run_settings": _settings(submission, scored) if names_team and scored else None,
         "types": types,
         "types_title": types_title(types),
         "has_types": has_types(types),
@@ -162,6 +162,7 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "leakage_stated": stated(scored),
         "leakage_verdict": leakage_verdict(leaked),
         "scored_on": scored_test_set(submission.track),
+        "file_stem": stem_of(submission),
         "permalink": settings.SITE_URL + submission.get_absolute_url(),
         "plot": plot_with_mark(submission) if is_listed and runs else "",
         "is_listed": is_listed,
@@ -176,6 +177,12 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
     if context["is_insider"]:
         context["artifacts"] = submission.artifacts.select_related("run", "upload")
     return render(request, "pages/method.html", context)
+
+
+def _settings(submission: Submission, runs: Sequence[Run]) -> SettingsTable:
+    """Return the settings that the runs' records state; in a track without records, their indexes of messages."""
+    read = settings_of if submission.track.kind.is_accounted else settings_in_index
+    return read([(at_budget(run.budget, "{}") or "Run", run) for run in runs])
 
 
 def _tombstone(request: HttpRequest, submission_id: UUID) -> HttpResponse:

@@ -12,7 +12,7 @@ from docvqa_site.submissions.record_heads import first_line
 from evaluator.mechanisms.noise import Noise, Placement
 from evaluator.mechanisms.sampling import FixedSize, RandomAllocation
 from evaluator.messages.jobs import ArtifactKind
-from evaluator.records.lines import RunLine
+from evaluator.records.lines import RunLine, TrainedLine
 from evaluator.records.server_steps import ServerStep
 
 CACHED_SECONDS = 24 * 3600
@@ -69,7 +69,7 @@ SETTINGS: tuple[StatedFact[RunLine], ...] = (
 )
 
 
-def adapter_rank(line: RunLine) -> str:
+def adapter_rank(line: TrainedLine) -> str:
     """Return the ranks of the adapters, and what they are; empty where none are trained."""
     ranks = sorted(set[int]().union(*(one.ranks for one in line.adapters)))
     return f"{', '.join(map(str, ranks))} ({line.parametrization})" if ranks else ""

@@ -140,10 +140,11 @@ def page(_: HttpRequest, token: str, number: int) -> HttpResponse:
     return page_image(_version(_readable(reader, pk=key), None), number)
 
 
-def saved_file(artifact: Artifact) -> HttpResponse:
-    """Return the way to the file of a proof, from where it is saved."""
+def saved_file(artifact: Artifact, filename: str = "") -> HttpResponse:
+    """Return the way to a file, from where it is saved under this name, or under that with which it came."""
     upload = artifact.upload
-    url = current_store().download_url(upload.store_key, upload.filename, settings.DOWNLOAD_URL_SECONDS)
+    name = filename or upload.filename
+    url = current_store().download_url(upload.store_key, name, settings.DOWNLOAD_URL_SECONDS)
     return HttpResponseRedirect(url, headers={"Cache-Control": PRIVATE})
 
 

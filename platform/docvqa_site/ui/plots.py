@@ -265,8 +265,9 @@ class Drawing:
 
     @property
     def marks(self) -> SafeString:
-        """The marks as SVG."""
-        return SafeString("".join(_shape(mark, place) for mark, place in self.circles))
+        """The marks as SVG, the larger ones below those that they would hide."""
+        ordered = sorted(self.circles, key=lambda circle: -circle[0].radius)
+        return SafeString("".join(_shape(mark, place) for mark, place in ordered))
 
     @property
     def links(self) -> SafeString:

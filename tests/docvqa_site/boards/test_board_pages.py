@@ -230,6 +230,36 @@ class TestPages:
         row = html[html.index("Method 8.</a>") :]
         assert row.index("0.5000") < row.index("#1") < row.index("0.8500") < row.index("#2")
 
+    @pytest.mark.parametrize("of_one", ["", "epsilon=4&"])
+    def test_a_first_day_after_the_last_is_pointed_out(self, client, private_track, of_one):
+        days = "since=2024-05-0{}&until=2024-05-02"
+        found = [board(client, f"/leaderboard/privacy/?{of_one}{days.format(day)}") for day in (1, 3)]
+        assert ["is later than the day in" in html for html in found] == [False, True]
+
+    @pytest.mark.parametrize(
+        ("scores", "order"),
+        [
+            # Ranks 1, 3, 2 and 2, 2, 1; the third has no run at two of the ε.
+            ({6: (0.55, 0.91, 0.92), 7: (0.54, 0.95, 0.97), 8: (None, 0.99, None)}, "768"),
+            # Ranks 1, 2 and 2, 1: the mean score decides.
+            ({6: (0.55, 0.91), 7: (0.54, 0.95)}, "76"),
+        ],
+    )
+    def test_equal_best_ranks_on_the_overview_are_ordered_by_all_ranks_then_by_the_mean_score(
+        self, client, db, scores, order
+    ):
+        budgets = [1, 4, 8][: len(scores[6])]
+        track = make_track(BEST_ANLS_AT_BUDGET, slug="private", name="Private", budgets=budgets)
+        for number, found in scores.items():
+            runs = [(float(budget), anls) for budget, anls in zip(budgets, found, strict=True) if anls]
+            first = add_run(track, number, budget=runs[0][0], epsilon=0.9, anls=runs[0][1])
+            for budget, anls in runs[1:]:
+                make_run(first.submission, state=RunState.SCORED, budget=budget, epsilon=0.9, anls=anls)
+        html = board(client, "/leaderboard/private/").partition("<tbody>")[2]
+        assert "".join(re.findall(r"Method (\d)\.</a>", html)) == order
+        assert "Of methods with the same best rank" in html
+        assert "Of methods with the same best rank" not in board(client, "/leaderboard/private/?by=4")
+
     def test_ranges_of_ranks_and_more_columns_are_explained_where_they_are_shown(self, client, private_track):
         for sentence in ("A range such as 1–2 below a rank", "“More columns” above the board"):
             assert sentence not in client.get("/leaderboard/privacy/").text

@@ -58,6 +58,8 @@ def test_terms_of_pages_and_of_the_glossary_lead_to_their_entries(client: Client
         assert len(terms) >= 4, page
         assert all(f'id="{unescape(one)}"' in html for one in terms), page
         assert '<li><a href="/docs/glossary/">Glossary</a></li>' in text
+    more = client.get(f"/leaderboard/{track.slug}/?epsilon=1&more=1").text
+    assert {"row-accuracy", "row-vt5"} <= set(re.findall(r'href="/docs/glossary/#([^"]+)"', more))
     assert list(library.GROUPS["Start here"])[-1] == "glossary"
 
 
@@ -148,9 +150,12 @@ def test_a_link_to_a_file_of_the_code_leads_to_the_source() -> None:
     assert "https://code.example/pfl/blob/HEAD/CONTRIBUTING.md" in links_of("architecture")
 
 
-def test_without_a_source_address_such_a_link_says_so(settings: Settings) -> None:
+def test_without_a_source_address_such_a_link_is_its_text(settings: Settings) -> None:
     settings.SOURCE_URL = ""
+    document.cache_clear()
     assert not [link for name in library.names() for link in links_of(name) if "/blob/" in link]
+    assert "#source" not in document("methods").html
+    assert "<code>lora_product.py</code>" in document("methods").html
 
 
 def test_a_document_has_its_contents_and_its_version(client: Client, db: None) -> None:

@@ -34,6 +34,7 @@ def results(client: Client, text: str) -> list[tuple[str, str]]:
         ("PFL_SESSION_HOURS", "/docs/operations/#row-pfl_session_hours"),
         ("epsilon_product", "/docs/columns/#row-epsilon_product"),
         ("unresolved challenges", "/docs/privacy/#unresolved-challenges"),
+        ("DP-LoRA", "/docs/methods/#dp-lora"),
         ("near copies", "/docs/operations/#near-copies"),
         ("membership inference", "/docs/leakage/"),
         ("bandwidth", "/docs/bytes/"),

@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils.html import escape, strip_tags
 
 from docvqa_site.audit.versions import boards_changed
-from docvqa_site.boards.comparing import accuracy_in_words, bytes_in_words, leakage_in_words
+from docvqa_site.boards.comparing import accuracy_in_words, bytes_in_words, leakage_in_words, score_difference
 from docvqa_site.boards.uncertainty import difference
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
 from docvqa_site.evaluation.test_sets import drawn_means
@@ -66,9 +66,9 @@ def test_runs_with_the_same_draws_have_a_paired_interval_and_others_one_that_is_
 @pytest.mark.parametrize(
     ("first", "second", "words"),
     [
-        (3_000, 1_000, "A needs 3× as many"),
-        (1_000, 4_000, "B needs 4× as many"),
-        (1, 1_234_567, "B needs 1,234,567× as many"),
+        (3_000, 1_000, "A needs 3× as many bytes"),
+        (1_000, 4_000, "B needs 4× as many bytes"),
+        (1, 1_234_567, "B needs 1,234,567× as many bytes"),
         (7, 7, "the same"),
         (0, 7, ""),
         (None, 7, ""),
@@ -93,6 +93,14 @@ def test_leakage_is_compared_as_far_as_it_was_found(first, second, words):
     one, other = (Leakage(providers=120, auc=auc) for auc in (first, second))
     assert leakage_in_words(one, other) == words
     assert leakage_in_words(one, None) == ""
+
+
+def test_no_end_of_an_interval_that_excludes_0_is_shown_as_0():
+    one, other = (RunResults(anls=anls, decimals=2) for anls in (0.87, 0.89))
+    assert "−0.036 to −0.004: B is higher" in score_difference(one, other, (-0.036, -0.004))
+    assert "+0.004 to +0.036: A is higher" in score_difference(other, one, (0.004, 0.036))
+    assert "−0.04 to −0.01: B is higher" in score_difference(one, other, (-0.036, -0.014))
+    assert "−0.04 to +0.01: difference may be 0" in score_difference(one, other, (-0.036, 0.002))
 
 
 def test_a_difference_that_is_not_that_of_the_shown_scores_says_so():
@@ -145,7 +153,7 @@ def test_scores_bytes_and_ranks_stand_side_by_side(client, track, django_assert_
     assert page.status_code == 200
     assert "+0.1123" in text
     assert "+0.080 to +0.140: A is higher" in text
-    assert "A needs 3× as many" in text
+    assert "A needs 3× as many bytes" in text
     assert "−0.2000: B is higher" in text
     assert "neither is significant" in text
     assert f"<title>{escape('Compare Good and Poor <b>')}: {track} · " in page.text

@@ -74,6 +74,20 @@ def test_everybody_may_read_the_record_and_the_log_of_a_published_run(client: Cl
     assert file_of(client, run, LOG) == b"the communication_log"
 
 
+def test_saved_files_are_named_after_track_method_and_budget(client: Client, run: Run) -> None:
+    run.submission.title = "Größe & DP/LoRA"
+    run.submission.save()
+    saved = client.get(reverse("submissions:evidence", args=[run.submission_id, run.pk, RECORD]), follow=True)
+    name = f"{run.submission.track.slug}-groe-dplora-epsilon-4-{RECORD}.txt"
+    assert saved["Content-Disposition"] == f'attachment; filename="{name}"'
+    cited = client.get(reverse("submissions:bibtex", args=[run.submission_id]))
+    assert cited["Content-Disposition"] == 'attachment; filename="track-groe-dplora.bib"'
+    run.submission.title = "方法"
+    run.submission.save()
+    cited = client.get(reverse("submissions:bibtex", args=[run.submission_id]))
+    assert f'"track-{str(run.submission_id)[:8]}.bib"' in cited["Content-Disposition"]
+
+
 def test_everybody_may_read_the_index_of_counted_messages_but_no_message(client: Client) -> None:
     submission = make_submission(track=make_track(), state=SubmissionState.SUBMITTED)
     run = make_run(submission, state=RunState.SCORED, rounds_folded=3)

@@ -1,5 +1,8 @@
 """The page of a method: where its description stands, and ANLS by question type there, in the API, and on no board."""
 
+import re
+from html import unescape
+
 import pytest
 from django.conf import settings
 from django.db import connection
@@ -8,14 +11,17 @@ from django.urls import reverse
 from django.utils import timezone
 
 from docvqa_site.audit.versions import boards_changed
-from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
+from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
 from docvqa_site.evaluation.test_sets.question_types import PROVIDERS
 from docvqa_site.notifications.inbox import unread_count
 from docvqa_site.notifications.kinds import Kind
 from docvqa_site.notifications.sending import add_notifications
 from docvqa_site.submissions.models import RunState, SubmissionState
+from evaluator.folding.lines import BuiltIn, TranscriptRun
 from evaluator.messages.jobs import ArtifactKind
 from evaluator.messages.results import RunResults
+from evaluator.records.lines import TrainableTensor
+from evaluator.records.server_steps import SumStep
 from tests.docvqa_site.factories import (
     SCORES,
     change_results,
@@ -154,6 +160,41 @@ def test_the_hash_of_an_annex_is_told_from_that_of_its_body(client, submission):
     make_artifact(submission.runs.first(), ArtifactKind.TRAINING_ANNEX)
     client.force_login(submission.created_by)
     assert "The check “annex file” shows that of its body" in client.get(submission.get_absolute_url()).text
+
+
+def test_without_records_the_settings_are_those_of_the_index_and_the_page_says_where_others_are(client):
+    track = make_track(FEWEST_BYTES, slug="bytes")
+    submission = make_submission(track=track, state=SubmissionState.SUBMITTED)
+    run = make_run(submission, state=RunState.SCORED, rounds_folded=6, log_rounds=6)
+
+    def section():
+        text = " ".join(client.get(submission.get_absolute_url()).text.split())
+        return text.partition('<h2 id="settings">')[2].partition("</section>")[0]
+
+    assert "the team hasn't published or attached" in unescape(section())
+    line = TranscriptRun(
+        base_sha256="0" * 64,
+        clients=10,
+        codec=BuiltIn(name="nf4"),
+        lora_scale=None,
+        server=SumStep(learning_rate=1.0),
+        start="seed 1",
+        trainable=[TrainableTensor(name="w", shape=[3, 4])],
+    )
+    index = line.model_dump_json(by_alias=True).encode() + b"\n{}"
+    make_artifact(run, ArtifactKind.TRANSCRIPT, index, "transcript.jsonl")
+    make_artifact(run, ArtifactKind.SETTINGS, b"rounds: 6", "settings.yaml")
+    shown = unescape(re.sub(r"<[^>]+>", " ", section()))
+    shown = " ".join(shown.split())
+    for fact in ("Clients 10", "Codec nf4", "Rounds 6", "Server's step sum, learning rate 1"):
+        assert fact in shown
+    assert "attached for reviewers and organizers; it isn't public" in shown
+    submission.code_url = "https://code.example/method"
+    submission.save()
+    assert 'is <a href="https://code.example/method"' in section()
+    submission.anonymous, submission.alias = True, "Someone"
+    submission.save()
+    assert not section()
 
 
 def test_everyone_who_may_read_the_records_reads_the_settings_of_the_runs(client, submission):

@@ -149,6 +149,24 @@ class TestTrackPage:
         assert "ε\xa0=\xa01" in page
         assert "ε\xa0=\xa04" in page
 
+    def test_a_leading_baseline_is_compared_with_the_next_run_and_marked_in_the_plot(
+        self, client, private_track
+    ):
+        for title, anls in (("Baseline", 0.5194), ("Next", 0.5192)):
+            found = make_submission(track=private_track, state=SubmissionState.SUBMITTED, title=title)
+            results = {"anls": anls, "anls_low": 0.49, "anls_high": 0.55, "decimals": 2}
+            make_run(found, state=RunState.SCORED, budget=1.0, epsilon=1.0, **results)
+            if title == "Baseline":
+                mark_baseline(found, True, make_user())
+        page = " ".join(page_of(client, private_track).split())
+        lead = page.partition('<dl class="headlines"')[2].partition("</dl>")[0]
+        assert ">could be 1–2</span>" in lead
+        assert "less than 0.01 above Next (difference may be 0)" in lead
+        # Both are shown as 0.51; the mark of the first rank is the large one, and the other lies on it.
+        drawn = page.partition('<svg class="plot-wide"')[2].partition("</svg>")[0]
+        assert re.findall(r'class="plot-mark plot-(front|other)', drawn) == ["front", "other"]
+        assert "Baseline (baseline): ANLS 0.51" in page
+
     def test_where_intervals_overlap_every_page_says_which_ranks_are_possible(self, client, private_track):
         scores = [("Leader", 1.0, 0.55, 0.53, 0.58), ("Baseline", 1.0, 0.52, 0.49, 0.54)]
         scores += [("Leader", 4.0, 0.7, 0.68, 0.73), ("Baseline", 4.0, 0.5, 0.48, 0.53)]
@@ -163,7 +181,8 @@ class TestTrackPage:
         board = page_of(client, private_track)
         assert "#1 (could be 1–2)" in board
         assert "#2 (could be 1–2)" in board
-        assert board.count("could be") == 2
+        # In the two rows, and where the best of each ε is named.
+        assert board.count("could be") == 3
         of_one = client.get(reverse("leaderboard:track", args=["privacy"]), {"epsilon": "1"}).text
         assert 'could be <span class="nowrap">1–2</span>' in of_one
         assert "0.0300 above the baseline Baseline (difference may be 0)" in board
@@ -238,8 +257,9 @@ class TestTrackPage:
             review(run, Decision.ACCEPTED)
         # The tracks, their versions and data, the first of two boards, their runs, and the rows. Of the plot: the first
         # of two boards, their best baselines, and the runs that lost their ranks. And the counts of two boards, whether
-        # the set is split, the final results, the intervals beside the leading ones, and the notices.
-        with django_assert_num_queries(16):
+        # the set is split, the final results, the intervals beside the leading ones, in rows and in the headlines, and
+        # the notices.
+        with django_assert_num_queries(17):
             page_of(client, private_track)
         # The tracks, their versions, data and phases, the counts, the levels, the first rows with a rank and without,
         # the rows, the intervals beside theirs, whether ranks of last week are known, whether the test set is split,
@@ -251,8 +271,8 @@ class TestTrackPage:
             review(rejected, Decision.REJECTED, "no composition")
         boards_changed(private_track.pk)
         # And the reasons of rejections; for the plot, the first of two boards, their best baselines, the best without
-        # privacy, in two queries the runs that lost their ranks, and the final results.
-        with django_assert_num_queries(12 + 1 + 7):
+        # privacy, in two queries the runs that lost their ranks, the intervals beside the first, and the final results.
+        with django_assert_num_queries(12 + 1 + 8):
             assert "proof rejected" in client.get("/leaderboard/privacy/?epsilon=1").text
 
     def test_of_own_rows_each_board_takes_a_query_for_its_first_and_one_for_those_in_the_plot(self, client):

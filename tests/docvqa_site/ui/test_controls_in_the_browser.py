@@ -110,7 +110,7 @@ def test_a_plot_is_saved_as_a_file_that_looks_the_same_without_the_page(
     page = open_page(context, client, "/leaderboard/bytes/")
     with page.expect_download() as saving:
         page.get_by_role("button", name="Save as SVG: ANLS vs. communication").click()
-    assert saving.value.suggested_filename == "bytes.svg"
+    assert saving.value.suggested_filename == "bytes-bytes.svg"
     saved = saving.value.path().read_bytes()
     texts = [text.text for text in ElementTree.fromstring(saved).iter("{http://www.w3.org/2000/svg}text")]
     assert {"ANLS vs. communication", "Few & <small>", "threshold 0.5000", "on the Pareto front"} <= set(

@@ -84,6 +84,13 @@ SUMMARIES = {
         "messages that are missing throughout.",
     ),
 }
+# What these exclude by themselves, where another check of their subject could have found hardly anything.
+EXCLUDED_ALONE = {
+    "record.noise_size": "noise that is much weaker than declared",
+    "record.noise_reuse": "reused noise",
+    "record.noise_shape": "missing noise",
+}
+DRAWN_AFTERWARD = ", in blocks that the site drew afterward."
 
 
 @dataclass(frozen=True)
@@ -234,29 +241,60 @@ class SubjectSummary:
 
     Attributes:
         tally: How many ended in each way.
-        excluded: What is excluded; empty unless all that apply have passed, each with more than hardly any power.
+        excluded: What is excluded by those that passed with more than hardly any power; empty if one is flagged.
+        doubts: The others by name, such as "Hardly any power: fresh noise in every round.".
         possible: What is possible all the same.
     """
 
     subject: str
     tally: str
     excluded: str
+    doubts: str
     possible: str
 
 
 def summaries(checks: Iterable[ShownCheck]) -> list[SubjectSummary]:
     """Return what the checks of each subject exclude together, in the order of `SUBJECTS`."""
-    found = []
-    for subject, group in by_subject(checks):
-        if subject in SUMMARIES:
-            excluded, possible = SUMMARIES[subject]
-            statuses = {shown.check.status for shown in group} - {CheckStatus.NOT_APPLICABLE}
-            have_passed = statuses == {CheckStatus.PASSED} and not any(
-                shown.has_hardly_any_power for shown in group
-            )
-            counts = tally([shown.check for shown in group])
-            found.append(SubjectSummary(subject, counts, excluded if have_passed else "", possible))
-    return found
+    return [
+        SubjectSummary(
+            subject=subject,
+            tally=tally([shown.check for shown in group]),
+            excluded=_excluded(subject, group),
+            doubts=_doubts(group),
+            possible=SUMMARIES[subject][1],
+        )
+        for subject, group in by_subject(checks)
+        if subject in SUMMARIES
+    ]
+
+
+def _excluded(subject: str, group: Sequence[ShownCheck]) -> str:
+    """Return what the checks of a subject exclude: all of it, or what those with power exclude by themselves."""
+    statuses = {shown.check.status for shown in group} - {CheckStatus.NOT_APPLICABLE}
+    is_weak = any(shown.has_hardly_any_power for shown in group)
+    if statuses == {CheckStatus.PASSED} and not is_weak:
+        return SUMMARIES[subject][0]
+    if statuses & {CheckStatus.FAILED, CheckStatus.FLAGGED}:
+        return ""
+    found = [
+        EXCLUDED_ALONE[shown.check.id]
+        for shown in group
+        if shown.check.status is CheckStatus.PASSED
+        and not shown.has_hardly_any_power
+        and shown.check.id in EXCLUDED_ALONE
+    ]
+    return ", and ".join(found) + DRAWN_AFTERWARD if found else ""
+
+
+def _doubts(group: Sequence[ShownCheck]) -> str:
+    """Return the checks that didn't pass, or had little or no power, by how they ended."""
+    named: dict[str, list[str]] = {}
+    for shown in sorted(group, key=lambda shown: WORST_FIRST.index(shown.check.status)):
+        if shown.has_hardly_any_power:
+            named.setdefault(HARDLY_ANY_POWER, []).append(shown.name or shown.check.id)
+        elif shown.check.status not in (CheckStatus.PASSED, CheckStatus.NOT_APPLICABLE):
+            named.setdefault(shown.status, []).append(shown.name or shown.check.id)
+    return " ".join(f"{words.capitalize()}: {', '.join(names)}." for words, names in named.items())
 
 
 def tally(checks: Sequence[Check]) -> str:

@@ -411,9 +411,24 @@ class TestChecks:
         text = " ".join(re.sub(r"<[^>]+>", "", summary).split())
         excluded, possible = results.SUMMARIES["Noise"]
         assert f"Noise, 2 passed. Excluded: {excluded} Still possible: {possible}" in text
-        assert "From the noised sums to the model, 1 no power. Some didn't pass or have no power" in text
+        assert "From the noised sums to the model, 1 no power. No power: linkage. Still possible" in text
         assert text.index("Noise") < text.index("Training record, 1 passed") < text.index("Communication log")
         assert set(results.SUMMARIES) == set(results.SUBJECTS.values()) - {"Other checks"}
+
+    def test_where_one_has_hardly_any_power_they_say_what_the_others_exclude(self, run):
+        found = "would have detected the reuse or cancellation of 98.9% of a round's noise"
+        weak = {"id": "record.noise_reuse", "status": "passed", "found": found}
+        size, shape = ({"id": f"record.noise_{name}", "status": "passed"} for name in ("size", "shape"))
+        change_results(run, checks=[size, weak, shape])
+        summary = evidence(run).partition('<ul class="checks-summary">')[2].partition("</ul>")[0]
+        text = " ".join(re.sub(r"<[^>]+>", "", summary).split())
+        assert text.startswith(
+            "Noise, 3 passed (1 with hardly any power). Excluded: noise that is much weaker than declared, "
+            "and missing noise, in blocks that the site drew afterward. "
+            "Hardly any power: fresh noise in every round. Still possible"
+        )
+        change_results(run, checks=[size, weak, shape | {"status": "flagged"}])
+        assert "Excluded:" not in evidence(run)
 
     def test_where_epsilon_plays_no_part_everyone_reads_everything(self):
         html = evidence(make_run(state=RunState.SCORED, checks=CHECKS_OF_A_RUN[:1]))

@@ -76,7 +76,8 @@ function addPlotButton(figure) {
   button.addEventListener("click", () => {
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([fileOf(figure)], { type: "image/svg+xml" }));
-    link.download = `${figure.querySelector(".table-wrap").id.replace(/-numbers$/, "")}.svg`;
+    const name = figure.querySelector(".table-wrap").id.replace(/-numbers$/, "");
+    link.download = `${[figure.closest("[data-files]")?.dataset.files, name].filter(Boolean).join("-")}.svg`;
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10000);
   });
