@@ -31,6 +31,11 @@ class EarlierAnswer(BaseModel):
     note: Note = ""
 
 
+def note_name(key: str) -> str:
+    """Return the name of the field of an item's note."""
+    return f"{key}_note"
+
+
 class Draft(BaseModel):
     """One reviewer's work on one proof, as the database stores it. Answers and notes are by an item's key.
 

@@ -14,7 +14,7 @@ from docvqa_site.proofs.outline import Section
 from docvqa_site.reviews.appeals import MAX_APPEAL
 from docvqa_site.reviews.checklist import CHECKLIST, Answer, Group
 from docvqa_site.reviews.deadlines import SECOND_OPINION_TIME, default_due, is_in_reach
-from docvqa_site.reviews.drafts import MAX_NOTE, MAX_REASON, Draft, EarlierAnswer
+from docvqa_site.reviews.drafts import MAX_NOTE, MAX_REASON, Draft, EarlierAnswer, note_name
 from docvqa_site.reviews.evidence import Fact, FactTable
 from docvqa_site.reviews.models import Decision, ProofReview, Recusal
 from docvqa_site.reviews.threads import GENERAL, MAX_MESSAGE, QUESTIONS, Thread, ThreadLine
@@ -204,11 +204,6 @@ class ReviewForm(forms.Form):
             )
 
         return [(group, [question(item.key) for item in CHECKLIST if item.group == group]) for group in Group]
-
-
-def note_name(key: str) -> str:
-    """Return the name of the field of an item's note."""
-    return f"{key}_note"
 
 
 def initial_of(draft: Draft) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from docvqa_site.reviews.checklist import CHECKLIST
 from docvqa_site.reviews.conflicts import Conflicts
 from docvqa_site.reviews.deadlines import MAX_TIME, SECOND_OPINION_TIME, default_due, is_in_reach
 from docvqa_site.reviews.decision_mails import mail_decision, mail_standing_rejection
-from docvqa_site.reviews.drafts import Draft, draft_of, stored_draft, version_of
+from docvqa_site.reviews.drafts import Draft, draft_of, note_name, stored_draft, version_of
 from docvqa_site.reviews.eligibility import review_barred_because
 from docvqa_site.reviews.models import LONE_REJECTION, Decision, ProofReview
 from docvqa_site.submissions.judged import proof_withholds
@@ -263,7 +263,7 @@ def _require_complete(
         unanswered = {item.key for item in CHECKLIST} - set(given.answers)
         missing |= dict.fromkeys(sorted(unanswered), "An answer is required to accept the proof.")
     missing |= dict.fromkeys(
-        given.unexplained, "Add a note to every “no”, so the team knows what is missing."
+        map(note_name, given.unexplained), "Add a note to every “no”, so the team knows what is missing."
     )
     if contradiction:
         missing["confirms_contradiction"] = contradiction

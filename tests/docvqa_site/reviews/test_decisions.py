@@ -202,7 +202,7 @@ def test_a_no_needs_a_note(submission, reviewer):
             actor=reviewer,
             notes={"noise": "  ", "unit": "fine"},
         )
-    assert list(caught.value.message_dict) == ["noise"]
+    assert list(caught.value.message_dict) == ["noise_note"]
     accepted = partial(decide, submission, Decision.ACCEPTED)
     with pytest.raises(ValidationError) as caught:
         accepted("", answers, actor=reviewer, notes={"noise": "Half precision."})

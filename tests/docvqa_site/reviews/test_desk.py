@@ -343,7 +343,7 @@ def test_the_top_of_the_page_lists_what_is_missing_with_links(client, submission
     top = " ".join(page[page.index("What to fix") : page.index("“Yes” always counts")].split())
     assert top.count("An answer is required to accept the proof.") == 1
     assert '<li><a href="#item-unit">Is the privacy unit one provider, added' in top
-    assert top.index("#item-empty_rounds") < top.index("#item-sampling")
+    assert top.index("#item-empty_rounds") < top.index("#id_sampling_note")
 
 
 def test_answers_that_could_not_be_recorded_are_counted_as_saved(client, submission, reviewer):
