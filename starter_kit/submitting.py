@@ -28,6 +28,7 @@ from evaluator.messages.file_hash import sha256_of
 from evaluator.messages.jobs import DRAWN_ROUNDS, OPTIONAL_ARTIFACTS, ArtifactKind
 from evaluator.messages.states import ResultStatus, RunState, SubmissionState
 from evaluator.records.annex import Annex
+from evaluator.records.lines import RunLine
 from evaluator.scoring.metrics import cut
 from evaluator.worker.time_left import in_words
 from starter_kit.reporting.rounding import rounded_up
@@ -37,6 +38,7 @@ from starter_kit.runs.opened_round import open_rounds
 from starter_kit.runs.round_secret import remove_secret
 from starter_kit.runs.run_token import token_problems
 from starter_kit.site.client import SiteClient
+from starter_kit.site.earlier_runs import earlier_records, unstated_runs
 from starter_kit.site.uploading import FileProgress, upload_file
 
 POLLING_PAUSE_S = 1.0
@@ -58,14 +60,19 @@ class PlannedRun:
         public_key: The key that signed its record, where it has one.
         drawn_rounds: How many rounds a challenge draws for a replay, and at least of the messages, unless the site says
             another number with the challenge.
-        run_token: The token in its record.
+        line: The first line of its record, where it has one.
     """
 
     budget: float | None
     files: dict[ArtifactKind, Path]
     public_key: str | None = None
     drawn_rounds: int = DRAWN_ROUNDS
-    run_token: str | None = None
+    line: RunLine | None = None
+
+    @property
+    def run_token(self) -> str | None:
+        """The token in its record."""
+        return self.line.run_token if self.line else None
 
     def answer(self, kind: ArtifactKind, challenge: str, drawn: int | None = None) -> None:
         """Make what the site's challenge for a record or an index asks for: the annex, or what opens rounds."""
@@ -362,6 +369,26 @@ def practiced_challenges(client: SiteClient, plan: SubmissionPlan) -> list[str]:
     return [one.token for one in _unresolved(client, plan) if one.token in own]
 
 
+def tokens_to_spend(client: SiteClient, plan: SubmissionPlan) -> list[str]:
+    """Return the run tokens that the upload of the plan's records spends; those that were spent already aren't."""
+    tokens = client.run_tokens() if plan.run_tokens else []
+    return [one.token for one in tokens if one.token in plan.run_tokens and one.challenged_at is None]
+
+
+def unstated_by_records(client: SiteClient, plan: SubmissionPlan) -> list[str]:
+    """Return, in sentences, that the site knows of more private runs of the team than the plan's records state."""
+    lines = [run.line for run in plan.runs if run.line]
+    found = [
+        unstated_runs(
+            earlier_records(client, plan.track, line.run_token, *plan.run_tokens),
+            line.tuning.private_runs,
+            plan.track,
+        )
+        for line in lines
+    ]
+    return list(dict.fromkeys(filter(None, found)))
+
+
 def _unresolved(client: SiteClient, plan: SubmissionPlan) -> list[IssuedRunToken]:
     """Return the team's unresolved challenges in a track whose records carry run tokens."""
     tokens = client.run_tokens() if plan.run_tokens else []
@@ -506,5 +533,5 @@ def _planned_run(path: Path, rules: TrackInfo, *, with_code: bool) -> PlannedRun
     _require_data(require_answerable(path), rules, path)
     budgets = [budget for budget in rules.budgets if budget is not None]
     return PlannedRun(
-        budget_of(record, budgets), files, record.end.public_key, rules.drawn_rounds, record.run.run_token
+        budget_of(record, budgets), files, record.end.public_key, rules.drawn_rounds, record.run
     )

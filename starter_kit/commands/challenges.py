@@ -23,6 +23,11 @@ def list_challenges(
     """List your team's unresolved challenges (without a run whose ε was recomputed) and your explanations."""
     found = [one for one in connect(site, token).run_tokens() if one.track == track and one.is_unresolved]
     print_lines(*(map(_line, found) if found else [f"No unresolved challenges in {track}"]))
+    if not all(one.explanation for one in found):
+        print_lines(
+            "The challenge of a run that you are still submitting is resolved once the site has recomputed its ε. "
+            "Explain each of the others: `pfl challenges explain TOKEN TEXT`"
+        )
 
 
 @app.command()

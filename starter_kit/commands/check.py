@@ -13,6 +13,7 @@ from starter_kit.commands.options import (
     RunDirectory,
     Site,
     connect,
+    require_at_sign,
     require_number,
     wrong_option,
 )
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from evaluator.messages.api import TrackInfo
     from evaluator.messages.jobs import Check, StepResult, TrackRules
     from evaluator.messages.rankings import RankingRule
+    from evaluator.records.lines import RunLine
     from starter_kit.evaluation.steps import StepOutcome
     from starter_kit.runs.folder import RunFolder
     from starter_kit.site.client import SiteClient
@@ -87,6 +89,7 @@ def check(
     from starter_kit.reporting.gaps import gap_problems
     from starter_kit.runs.folder import RunFolder
 
+    require_at_sign(description)
     require_number("--budget", budget)
     require_number("--delta", delta, below=1)
     drafts = [*([Path(description[1:])] if description.startswith("@") else []), *([proof] if proof else [])]
@@ -212,7 +215,21 @@ def _check_with_site(
     problems = list(_site_problems(client, track, folder, base, max_rounds))
     print_lines(f"site: {'not passed' if problems else 'passed'}{_not_compared(client, track)}")
     print_problems(problems)
+    if track.rule.is_accounted and client.has_token:
+        run = folder.record(max_rounds=max_rounds).run
+        print_lines(*_unstated_runs(client, run))
     return not problems
+
+
+def _unstated_runs(client: "SiteClient", run: "RunLine") -> list[str]:
+    """Return that the site knows of more private runs before this one than the record states."""
+    from starter_kit.site.earlier_runs import earlier_records_if_known, unstated_runs
+
+    earlier = earlier_records_if_known(client, run.track, run.run_token)
+    found = unstated_runs(earlier, run.tuning.private_runs, run.track)
+    return [f"Note: {found} If they used the same private data, explain in the proof what they cost."] * bool(
+        found
+    )
 
 
 def _declared(folder: "RunFolder") -> list[str]:

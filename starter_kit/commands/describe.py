@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evaluator.errors import ErrorCode, ProblemError
-from starter_kit.commands.options import wrong_option
-from starter_kit.console import print_lines
+from starter_kit.commands.options import ApiToken, Site, connect_if_known, wrong_option
+from starter_kit.console import log, print_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from starter_kit.reporting.drafts import DescribedRun, ProvedCode
     from starter_kit.reporting.kit_proofs import KitProof
+    from starter_kit.site.client import SiteClient
 
 METHOD, PROOF = "method.md", "proof.md"
 
@@ -22,12 +23,15 @@ METHOD, PROOF = "method.md", "proof.md"
 def describe(
     runs: Annotated[list[Path], typer.Argument(help="Run folders of one submission.")],
     out: Annotated[Path, typer.Option("--out", help="Folder to write into.")] = Path(),
+    site: Site = "",
+    token: ApiToken = "",
 ) -> None:
     """Draft the description of a method and, for private runs, the proof of its privacy. Nothing is overwritten.
 
     method.md and proof.md state what the run folders show, such as clip norm, noise, sampling and ε. The proof
     of one of the kit's methods is the one that comes with the kit. What only your team knows is marked
-    [FILL IN: ...]; `pfl check` and `pfl submit` find what you have left.
+    [FILL IN: ...]; `pfl check` and `pfl submit` find what you have left. With --site and --token, the proof also has
+    a gap for the team's earlier private runs that the site knows of and the records don't state.
     """
     from starter_kit.reporting.drafts import method_draft
     from starter_kit.reporting.files import write_new_files
@@ -41,8 +45,9 @@ def describe(
             ", ".join(sorted({run.method for run in described})),
             next_step="Describe the runs of each method on their own, each with its own --out.",
         )
-    texts = {METHOD: method_draft(described, _about(described[0]))}
+    texts = {METHOD: method_draft(described, *_about(described[0]))}
     if all(run.record for run in described):
+        described = _with_earlier_records(described, connect_if_known(site, token))
         texts[PROOF] = _proof(described)
     where = "" if out.name else " in the current folder"
     for path in write_new_files(out, texts):
@@ -81,14 +86,49 @@ def _described(run: Path) -> "DescribedRun":
     return DescribedRun(run, read_settings_file(run / SETTINGS), record)
 
 
-def _about(run: "DescribedRun") -> str:
-    """What the kit says of its own method; empty for another one."""
+def _with_earlier_records(
+    runs: "Sequence[DescribedRun]", client: "SiteClient | None"
+) -> "list[DescribedRun]":
+    """The runs with how many training records the site has of earlier ones, apart from those that are described.
+
+    Without an answer of the site, the number is stated as the settings have it, and a line says so.
+    """
+    from dataclasses import replace
+
+    from starter_kit.site.earlier_runs import earlier_records_if_known
+
+    own = {run.record.run.run_token for run in runs if run.record and run.record.run.run_token}
+    found = [
+        replace(
+            run,
+            earlier_records=earlier_records_if_known(
+                client, run.record.run.track, run.record.run.run_token, *own
+            ),
+        )
+        for run in runs
+        if run.record and client
+    ]
+    if not found or any(run.earlier_records is None for run in found):
+        log(
+            "The proof states the setting tuning.private_runs as the number of earlier private runs, which wasn't "
+            "compared with the site (PFL_SITE and PFL_TOKEN). Correct it if your team had more."
+        )
+    return found or list(runs)
+
+
+def _about(run: "DescribedRun") -> tuple[str, str]:
+    """What the kit says of its own method or config, and the config's name if it isn't the method's; else nothing."""
     from starter_kit.settings.config_files import METHODS, method_names
-    from starter_kit.settings.method_list import first_line
+    from starter_kit.settings.method_list import first_line, kit_configs
 
     if run.method not in method_names():
-        return ""
-    return first_line(METHODS / f"{run.method.replace('-', '_')}.py")
+        return "", ""
+    name = run.settings.get("experiment", run.method)
+    if name != run.method:
+        for config in kit_configs():
+            if (config.name, config.method) == (name, run.method):
+                return config.about, config.name
+    return first_line(METHODS / f"{run.method.replace('-', '_')}.py"), ""
 
 
 def _proof(runs: "Sequence[DescribedRun]") -> str:

@@ -194,3 +194,15 @@ def _is_address(site: str) -> bool:
     if parts.query or parts.fragment:
         return False
     return parts.scheme in {"http", "https"} and bool(host) and site.isprintable() and " " not in site
+
+
+def require_at_sign(description: str) -> None:
+    """Raise `ProblemError` (`E_CONFIGURATION`) for a description that is the name of a file, without its @."""
+    is_name = 0 < len(description) <= 255 and not description.startswith("@") and "\n" not in description
+    if is_name and Path(description).is_file():
+        raise wrong_option(
+            "--description",
+            "the text, or @ and the name of its file",
+            description,
+            next_step=f"Use --description @{description}",
+        )

@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evaluator.errors import ProblemError
-from starter_kit.commands.options import ApiToken, Site, connect, wrong_option
+from starter_kit.commands.options import ApiToken, Site, connect, require_at_sign, wrong_option
 from starter_kit.commands.submissions import follow
-from starter_kit.console import log, print_lines, transfer
+from starter_kit.console import console, log, print_lines, transfer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from evaluator.messages.api import Submission, SubmissionStatus
     from evaluator.messages.file_api import StoredArtifact
+    from starter_kit.site.client import SiteClient
+    from starter_kit.submitting import SubmissionPlan
 
 BECOMES_PUBLIC = (
     "With the results, the method's description, its communication log and any training record become public. The "
@@ -121,6 +123,7 @@ def submit(
             message="There is no proof to publish.",
             next_step="Name the proof with --proof, or leave out --publish-proof.",
         )
+    require_at_sign(description)
     _require_filled(description, proof, practice=practice)
     client = connect(site, token)
     plan = prepare(
@@ -130,8 +133,7 @@ def submit(
         raise ProblemError(*plan.doubts)
     for doubt in plan.doubts:
         log(f"Note: {doubt.message} This run would have no rank in {track}.")
-    if not practice:
-        print_lines(BECOMES_PUBLIC)
+    _report_consequences(client, plan)
     for public_key in register_keys(client, plan):
         print_lines(f"{public_key}: registered as your team's key")
     # None leaves a draft that is resumed as it is: nothing becomes public because an option was forgotten.
@@ -216,6 +218,31 @@ def _not_displayed(stored: "Sequence[StoredArtifact]") -> list[str]:
         for one in stored
         if one.not_displayed
     ]
+
+
+def _report_consequences(client: "SiteClient", plan: "SubmissionPlan") -> None:
+    """State before anything is uploaded what can't be undone, and ask in a terminal where practice spends tokens."""
+    from starter_kit.submitting import tokens_to_spend, unstated_by_records
+
+    for note in unstated_by_records(client, plan):
+        log(f"Note: {note} The site shows how many training runs your team had.")
+    if not plan.practice:
+        print_lines(BECOMES_PUBLIC)
+        return
+    spent = len(tokens_to_spend(client, plan))
+    if not spent:
+        return
+    spends = (
+        "training record spends its run token" if spent == 1 else "training records spends their run tokens"
+    )
+    stays = "its challenge stays" if spent == 1 else "their challenges stay"
+    print_lines(
+        f"Uploading the {spends}. Until you submit the same for a rank, {stays} unresolved and all later runs of your "
+        "team are flagged."
+    )
+    if console.is_terminal and not typer.confirm("Submit for practice?"):
+        print_lines("Nothing was uploaded.")
+        raise typer.Exit
 
 
 def _still_to_rank(challenges: int) -> str:

@@ -75,6 +75,8 @@ def run_training(settings: "RunSettings", options: RunOptions, open_engine: "Ope
     credentials = credentials_of(settings, options.key, options.run_token, track, site, out, resumed=resume)
     if settings.secure_aggregation is not None:
         log(NOT_AUDITED)
+    if site and not resume:
+        _report_unstated_runs(settings, site, track)
     with (
         _reported_interruption(out),
         show_progress(settings.experiment) as watcher,
@@ -98,6 +100,18 @@ def run_training(settings: "RunSettings", options: RunOptions, open_engine: "Ope
         file.keep(out)
     write_report(out)
     print_lines(*_outcome(options, settings.rounds))
+
+
+def _report_unstated_runs(settings: "RunSettings", site: "SiteClient", track: str) -> None:
+    """Report that the site knows of more private runs than the record will state, which is signed at the end."""
+    from starter_kit.settings.run_settings import RecordedSettings
+    from starter_kit.site.earlier_runs import earlier_records_if_known, unstated_runs
+
+    if not isinstance(settings, RecordedSettings):
+        return
+    earlier = earlier_records_if_known(site, track, None)
+    if found := unstated_runs(earlier, settings.tuning.private_runs, track):
+        log(f"{found} If you chose settings by their results, add --set tuning.private_runs={earlier}.")
 
 
 def comparison_with_site(settings: "RunSettings", options: RunOptions) -> "Callable[[RunSetup], None]":
@@ -218,6 +232,10 @@ def credentials_of(
         credentials = obtain_credentials(path, run_token, track, site, training=training, resumed=resumed)
         if credentials.new_key:
             print_lines(f"{path}: new key that signs your records (keep it private, and don't lose it)")
+        if credentials.run_token and run_token is None and not resumed:
+            print_lines(
+                f"{credentials.run_token}: run token of this run, from {track}; the record contains it"
+            )
         if credentials.run_token is None and not resumed:
             print_lines(
                 "No run token: you can check this run but not submit it. To train for the benchmark, set PFL_SITE and "

@@ -38,16 +38,24 @@ class DescribedRun:
     Attributes:
         settings: As `pfl train` wrote them.
         record: None for a run without privacy.
+        earlier_records: How many training records the site has of the team's earlier runs; None if it wasn't asked.
     """
 
     folder: Path
     settings: Mapping[str, Any]
     record: TrainingRecord | None
+    earlier_records: int | None = None
 
     @property
     def method(self) -> str:
         """The name of the method in the settings: one of the kit's, or a file."""
         return str(self.settings.get("method", ""))
+
+    @property
+    def has_unstated_runs(self) -> bool:
+        """Whether the site knows of more private runs before this one than the record states."""
+        stated = self.record.run.tuning.private_runs if self.record else 0
+        return self.earlier_records is not None and self.earlier_records > stated
 
     @property
     def is_own_method(self) -> bool:
@@ -72,24 +80,31 @@ class ProvedCode:
     changed: Sequence[str]
 
 
-def method_draft(runs: Sequence[DescribedRun], about: str) -> str:
+def method_draft(runs: Sequence[DescribedRun], about: str, config: str = "") -> str:
     """Return the draft of the method's description, in Markdown.
 
     Args:
-        about: What the kit says of its own method; empty for a method of the team's own.
+        about: What the kit says of its own method or config; empty for a method of the team's own.
+        config: The kit's config of the runs, if it isn't named after the method.
     """
     method = Path(runs[0].method).name
     names = dict.fromkeys(chain.from_iterable(_settings_of(run) for run in runs))
     rows = [[f"`{name}`", *(_settings_of(run).get(name, "") for run in runs)] for name in names]
-    source = f"the starter kit's method `{method}`" if about else f"our own method, `{method}`"
+    source = (
+        f"the starter kit's {_config_of(config)}method `{method}`" if about else f"our own method, `{method}`"
+    )
     return "\n\n".join(
         [
             gap("what the method does in two or three sentences, and what is new about it"),
             f"Trained with {source}{f': {about}' if about else '.'}",
             "Settings that aren't listed are 0 or off, or don't change the model:",
-            _table(["setting", *map(_name_of, runs)], rows) + "\n",
+            _table(["setting", *(map(_name_of, runs) if len(runs) > 1 else ["value"])], rows) + "\n",
         ]
     )
+
+
+def _config_of(name: str) -> str:
+    return f"config `{name}` of the " if name else ""
 
 
 def proof_draft(runs: Sequence[DescribedRun], proof: KitProof, code: ProvedCode) -> str:
@@ -139,7 +154,24 @@ def _runs_section(runs: Sequence[DescribedRun], code: str) -> list[str]:
             "protected, what the choice cost"
         ),
         "",
+        *_unstated(runs),
         *(_joint(runs) if len(runs) > 1 else []),
+    ]
+
+
+def _unstated(runs: Sequence[DescribedRun]) -> list[str]:
+    """What the site knows of earlier private runs and the records don't state."""
+    found = [run for run in runs if run.has_unstated_runs]
+    if not found:
+        return []
+    known = ", ".join(f"{run.earlier_records} before {_name_of(run)}" for run in found)
+    return [
+        f"**Earlier private runs.** The site has more training records of the team than these runs state: {known}. "
+        + gap(
+            "which of the earlier runs trained on the same private data, whether their results influenced these runs, "
+            "and what all of them cost together"
+        ),
+        "",
     ]
 
 
@@ -248,6 +280,8 @@ FACTS: dict[str, Fact] = {
     "divisor of the sum": lambda record, _: f"{record.run.normalizer:.7g}",
     "server's step": lambda record, _: _fields(record.run.server.model_dump(mode="json"), "rule"),
     "codec of messages": lambda record, _: record.run.codec.name,
-    "private runs before this one": lambda record, _: f"{record.run.tuning.private_runs}",
+    "private runs before this one, as stated in `tuning.private_runs`": lambda record, _: (
+        f"{record.run.tuning.private_runs}"
+    ),
     "a choice was made on private data": lambda record, _: _yes(record.run.validation_on_private_data),
 }

@@ -270,10 +270,28 @@ def test_practice_reports_the_run_token_that_it_spends_and_how_to_compete(
     run = copytree(runs[8], tmp_path / "run")
     command = ["submit", run, "--track", "track-2", "--title", "Mine", "--site", site.url, "--token", token]
     note = "its challenge is unresolved until you submit the same training record for a rank"
+    before = "Uploading the training record spends its run token. Until you submit the same for a rank, its challenge"
     practiced = pfl(*command, "--practice")
+    assert before in practiced.stdout.partition("Submitted: ")[0]
     assert note in practiced.stdout
     assert "run the same command without --practice" in practiced.stdout
     assert note not in pfl(*command, "--proof", proof, "--description", "It adds noise.").stdout
+
+
+def test_the_command_notes_earlier_private_runs_that_the_record_does_not_state(
+    site: LiveSite, token: str, team: Any, runs: dict[float, Path], proof: Path, tmp_path: Path
+) -> None:
+    run, track = copytree(runs[8], tmp_path / "run"), Track.objects.get(slug="track-2")
+    make_token(team, track, record_sha256="5" * 64)
+    for one in TOKENS.values():
+        make_token(team, track, token=one)
+    make_token(team, track, record_sha256="6" * 64)
+    command = ["submit", run, "--track", "track-2", "--title", "Mine", "--description", "It adds noise."]
+    noted = pfl(*command, "--proof", proof, "--site", site.url, "--token", token).stderr
+    assert (
+        "The site has 1 earlier training record of your team in track-2, but tuning.private_runs is 0."
+        in noted
+    )
 
 
 def test_a_run_without_a_record_is_for_another_track(

@@ -403,7 +403,8 @@ BEST_ANLS_AT_BUDGET = Ranking(
     examined_for=(TrustLevel.REPLAYED, TrustLevel.RERUN),
     unexamined="None. Runs are ranked without a replay or rerun, so a forged record that passes every check can be "
     "ranked",
-    practice_note="The challenge of its training record is unresolved until the same record is submitted for a rank.",
+    practice_note="It spends the run token of its training record, and the record's challenge flags all later runs of "
+    "the team until the same record is submitted for a rank.",
     scored_note="The run folder's `vectors` were only needed for the annex: you can delete them.",
     config="fl-provider-dp",
     submit_options=" --proof proof.md",

@@ -108,7 +108,7 @@ def _needs(team: Team, now: datetime) -> Iterator[Need]:
     lost = RunToken.objects.filter(team=team, challenged_at__isnull=False, run__isnull=True, explanation="")
     if count := lost.count():
         noun = "An unresolved challenge has" if count == 1 else f"{count} unresolved challenges have"
-        yield Need(f"{noun} no explanation for the reviewers.", reverse("submissions:list"))
+        yield Need(f"{noun} no explanation for the reviewers.", reverse("submissions:tokens"))
 
 
 def _proof_needs(team: Team) -> Iterator[Need]:

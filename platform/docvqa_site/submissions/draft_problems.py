@@ -90,6 +90,13 @@ def _not_described(submission: Submission) -> list[ToDo]:
     return found
 
 
+def description_gaps(submission: Submission) -> list[Problem]:
+    """Return the first gaps that the team has left in the description; none for practice, which nobody reads."""
+    if submission.practice:
+        return []
+    return list(islice(gaps_in(submission.description, "description", then="save the description"), MAX_GAPS))
+
+
 def _unfit_to_read(submission: Submission) -> list[ToDo]:
     """Return gaps that the team has left, and why reviewers couldn't see the proof.
 
@@ -98,9 +105,8 @@ def _unfit_to_read(submission: Submission) -> list[ToDo]:
     if submission.practice:
         return []
     proof, place = submission.proof(), place_of_file(None, ArtifactKind.PRIVACY_PROOF)
-    described = gaps_in(submission.description, "description", then="save the description")
     return [
-        *(ToDo(problem, DESCRIPTION) for problem in islice(described, MAX_GAPS)),
+        *(ToDo(problem, DESCRIPTION) for problem in description_gaps(submission)),
         *(ToDo(problem, place) for problem in (proof_problems(proof.upload) if proof else ())),
     ]
 

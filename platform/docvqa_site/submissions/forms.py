@@ -1,5 +1,5 @@
 from collections.abc import Collection
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.utils import timezone
@@ -8,6 +8,8 @@ from docvqa_site.challenge.models import Phase, Track
 from docvqa_site.submissions.models import MAX_NOTE, RunToken, Submission
 from docvqa_site.submissions.quota import PRACTICE_SLOTS
 from docvqa_site.ui.links import LinkField
+
+MARKDOWN = "Markdown, with formulas between dollar signs: $…$, or $$…$$ on lines of their own."
 
 
 class TextForm(forms.ModelForm[Submission]):
@@ -21,6 +23,7 @@ class TextForm(forms.ModelForm[Submission]):
         model = Submission
         fields = ["description", "code_url", "paper_url"]
         widgets = {"description": forms.Textarea(attrs={"rows": 8})}
+        help_texts: ClassVar[dict[str, str]] = {"description": MARKDOWN}
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
@@ -32,7 +35,7 @@ class TextForm(forms.ModelForm[Submission]):
         if not tracks:
             return
         named = " and ".join(f"“{track}”" for track in tracks)
-        self.fields["description"].help_text = f"Markdown. Required in {named}."
+        self.fields["description"].help_text = f"{MARKDOWN} Required in {named}."
         code = f"A link to a commit is required in {named}, unless each run has files of the code."
         self.fields["code_url"].help_text = code
         for name in ("description", "code_url"):
@@ -77,8 +80,9 @@ class DraftForm(SubmissionForm):
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
         self.fields["practice"].help_text += (
-            f" A team has {PRACTICE_SLOTS} of them in 24 hours. In a privacy track, practice uses up the run token of "
-            "its training record: submit the same record for a rank later, or its challenge stays unresolved."
+            f" A team has {PRACTICE_SLOTS} of them per track in 24 hours. In a privacy track, practice uses up the "
+            "run token of its training record: submit the same record for a rank later, or its challenge stays "
+            "unresolved."
         )
         phases = self.phases()
         allowed = {

@@ -354,7 +354,7 @@ def draft_page(request: HttpRequest, submission: Submission) -> HttpResponse:
         "problems": problems,
         "to_dos": to_dos,
         "to_do": [one for one in to_dos if one.problem.code not in HAVE_NOTICES],
-        "progress": draft_steps(submission, boards, proofs, problems),
+        "progress": draft_steps(submission, boards, proofs, to_dos),
         "was_rejected": NOT_SUBMITTED in request.GET,
         "closed_because": track.closed_because(now),
         "phase": track.nearest_phase(now),

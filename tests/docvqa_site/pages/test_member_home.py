@@ -6,10 +6,12 @@ import pytest
 from django.utils import timezone
 
 from docvqa_site.accounts.services import create_token
+from docvqa_site.downloads.models import DownloadKind
 from docvqa_site.pages.member import home_of
-from docvqa_site.submissions.models import RunState, SubmissionState
+from docvqa_site.submissions.models import Run, RunState, SubmissionState
 from docvqa_site.submissions.services import disqualify
 from tests.docvqa_site.factories import (
+    make_download,
     make_organizer,
     make_reviewer,
     make_run,
@@ -62,6 +64,17 @@ def test_the_next_step_leads_from_an_account_to_a_first_submission(client):
     assert 'href="/docs/roles/participant/">Take part in ten minutes</a>: the short guide' in page
     assert draft.get_absolute_url() in page
     assert "Your next step" in page
+
+
+def test_a_member_with_results_is_not_asked_for_a_team_and_a_token(client):
+    make_track()
+    for kind in (DownloadKind.DATA, DownloadKind.WEIGHTS):
+        make_download(kind)
+    needed = "and submit the result, you need"
+    assert needed in shown(client, make_user())
+    team = scored_submission(published_at=timezone.now()).team
+    Run.objects.update(scored_at=timezone.now())
+    assert needed not in shown(client, team.memberships.get().user)
 
 
 def test_the_latest_results_have_scores_and_ranks(client):

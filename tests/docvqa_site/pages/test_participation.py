@@ -64,6 +64,7 @@ def test_it_counts_people_teams_countries_and_submissions_by_track_and_month(cli
     ]
     page = " ".join(re.sub("<[^>]+>", " ", client.get("/participation/").text).split())
     assert "Finland 2 teams Spain 1 team" in page
+    assert "Practice, withdrawn submissions and the organizers' baselines don't count" in page
 
 
 def test_home_and_the_page_that_it_links_to_agree_at_any_time(client: Client) -> None:

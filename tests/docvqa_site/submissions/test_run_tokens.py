@@ -87,6 +87,10 @@ class TestListing:
         assert f"{track}: 2 issued, 1 used" in html
         assert foreign.token not in html
 
+    def test_an_unresolved_challenge_leads_to_where_it_is_explained(self, client, team, owner):
+        token = make_token(team, make_private_track(), record_sha256="5" * 64)
+        assert f'href="{reverse("submissions:tokens")}#token-{token.pk}">Explain' in listing(client, owner)
+
     def test_nothing_is_said_of_tokens_before_there_are_any(self, client, owner):
         assert "Run tokens" not in listing(client, owner)
 

@@ -140,6 +140,8 @@ class TestDraftPage:
             return [name.format(budget) for budget in (1, 4) for name in both if name.format(budget) in names]
 
         assert optional() == []
+        needed = "Settings at ε = 1 (needed unless the description links to the code)"
+        assert needed in self.names(page(member, "detail", submission.pk))
         make_artifact(run, ArtifactKind.SETTINGS, b"rounds: 1", "settings.yaml")
         assert optional() == ["Method file at ε = 1 (optional)"]
         submission.code_url = f"https://code.example/method/commit/{'0' * 40}"
@@ -290,6 +292,13 @@ class TestDraftPage:
         html = page(member, "detail", Submission.objects.latest("created_at").pk)
         assert "ready to submit" in html
         assert "2 of 2 files" in html
+
+    def test_a_step_with_gaps_is_not_done(self, member, team):
+        draft = make_complete_draft(team)
+        Submission.objects.filter(pk=draft.pk).update(description="It is **[FILL IN: what is new]**.")
+        line = page(member, "detail", draft.pk).split('id="progress"')[1].split("</ol>")[0]
+        assert "1 gap to fill in" in line
+        assert line.split('aria-current="step"')[1].split("</a>")[0].endswith("1. Description")
 
     def test_a_record_of_another_submission_is_pointed_out(self, member, team):
         first = make_submission(team, make_private_track(), title="First", state=SubmissionState.SUBMITTED)

@@ -64,6 +64,7 @@ class TestAdding:
         assert key.fingerprint == " ".join(re.findall("....", public_key[:16]))
         assert key.fingerprint in page
         assert "gpu-1" in page
+        assert f'<a href="{reverse("submissions:list")}">your submissions and drafts</a>' in page
         entry = AuditEntry.objects.get(action="team_key.added")
         assert (entry.actor, entry.details["public_key"]) == (member, public_key)
 

@@ -44,6 +44,9 @@ def test_without_a_team_the_page_says_what_to_do(client: Client, owner: User) ->
 
 
 def test_a_team_is_created_in_the_browser(client: Client, owner: User) -> None:
+    assert "The name can&#x27;t be changed" in text(client.get(reverse("teams:create"))).replace(
+        "'", "&#x27;"
+    )
     form = {"name": "Engines", "affiliation": "London", "website": "engines.example"}
     page = text(client.post(reverse("teams:create"), form, follow=True))
     assert "Engines" in page

@@ -7,11 +7,12 @@ import pytest
 
 from docvqa_site.challenge.models import Phase, Track
 from docvqa_site.submissions.models import RunState, RunToken
+from docvqa_site.teams.models import Team
 from evaluator.docvqa.dataset import Dataset
 from evaluator.docvqa.manifest import manifest_sha256
 from evaluator.messages.file_hash import sha256_of
 from evaluator.messages.jobs import ArtifactKind
-from tests.docvqa_site.factories import make_artifact, make_run, make_submission
+from tests.docvqa_site.factories import make_artifact, make_run, make_submission, make_token
 from tests.services.live_site import LiveSite
 from tests.starter_kit.commands.pfl import QUICK, Ended, run_pfl
 from tests.starter_kit.pocket_data import CLIENTS
@@ -138,6 +139,17 @@ class TestTrain:
         assert "next: Train with --set target_epsilon=8, or less" in rejected.stderr
         assert not RunToken.objects.exists()
         assert not list(tmp_path.glob("run*"))
+
+    def test_a_private_run_reports_its_token_and_the_earlier_ones_that_it_does_not_state(
+        self, base: Path, data: Path, track: Track, team: Team, access: dict[str, str], tmp_path: Path
+    ) -> None:
+        make_token(team, track, record_sha256="5" * 64)
+        trained = self.train("fl-provider-dp", base, data, tmp_path / "run", access)
+        assert trained.returncode == 0, trained
+        assert "The site has 1 earlier training record of your team in track-2" in trained.stderr
+        assert "add --set tuning.private_runs=1." in trained.stderr
+        token = RunToken.objects.get(record_sha256="")
+        assert f"{token.token}: run token of this run, from track-2" in trained.stdout
 
     def test_another_run_is_told_where_it_differs_and_trains(
         self, base: Path, data: Path, site: LiveSite, access: dict[str, str], tmp_path: Path

@@ -6,9 +6,13 @@ from shutil import copytree
 
 import yaml
 
+from docvqa_site.challenge.models import Track
+from docvqa_site.teams.models import Team
 from starter_kit.reporting.kit_proofs import kit_proof
 from starter_kit.runs.folder import RunFolder
-from tests.starter_kit.commands.pfl import QUICK, failing, passing, pfl
+from tests.docvqa_site.factories import make_token
+from tests.services.live_site import LiveSite
+from tests.starter_kit.commands.pfl import QUICK, failing, passing, pfl, run_pfl
 
 GAP = re.compile(r"\*\*\[FILL IN: [^\]]+\]\*\*")
 SUBMIT = ("--track", "track-2", "--title", "x", "--site", "http://127.0.0.1:1", "--token", "pfl_x")
@@ -50,6 +54,9 @@ def test_the_drafts_state_what_was_run_and_continue_with_the_kits_proof(run: Pat
     assert all(f"  {path}: {sha256}\n" in proof for path, sha256 in kit.covers.items())
     assert "the starter kit's method `fl-provider-dp`: Federated learning with provider-level" in method
     assert "| `local.max_steps` | `1` |" in method
+    assert "| setting | value |" in method
+    assert "| private runs before this one, as stated in `tuning.private_runs` | 0 |" in proof
+    assert "Earlier private runs" not in proof
     lines = [str(number) for number, line in enumerate(proof.splitlines(), 1) if "[FILL IN:" in line]
     assert f"--track {record.run.track} --title TITLE" in printed.replace("\n", " ")
     assert (
@@ -91,6 +98,43 @@ def test_several_runs_are_described_together(run: Path, tmp_path: Path) -> None:
     assert f"| `{run.name}` | `second` |" in proof
     assert "the 2 runs are together (" in proof
     assert ", 2e-05)-differentially private. **[FILL IN: whether a run used anything of another one" in proof
+
+
+def test_earlier_private_runs_that_the_site_knows_of_leave_a_gap(
+    run: Path, base: Path, team: Team, site: LiveSite, token: str, tmp_path: Path
+) -> None:
+    make_token(team, Track.objects.get(slug="track-2"), record_sha256="5" * 64)
+    access = {"PFL_SITE": site.url, "PFL_TOKEN": token}
+    run_pfl("describe", run, "--out", tmp_path, environment=access)
+    proof = (tmp_path / "proof.md").read_text()
+    assert (
+        f"more training records of the team than these runs state: 1 before `{run.name}`. **[FILL IN:"
+        in proof
+    )
+    checked = run_pfl("check", run, "--base", base, "--track", "track-2", environment=access)
+    assert "The site has 1 earlier training record of your team in track-2" in checked.stdout
+
+
+def test_without_the_site_the_stated_number_of_earlier_runs_is_to_be_confirmed(
+    run: Path, tmp_path: Path
+) -> None:
+    assert "Correct it if your team had more." in pfl("describe", run, "--out", tmp_path).stderr
+
+
+def test_a_config_that_is_not_named_after_its_method_is_named(run: Path, tmp_path: Path) -> None:
+    lora = with_settings(run, tmp_path / "lora", experiment="dp-lora")
+    passing("describe", lora, "--out", tmp_path)
+    method = (tmp_path / "method.md").read_text()
+    assert (
+        "the starter kit's config `dp-lora` of the method `fl-provider-dp`: The winner of track 2" in method
+    )
+    assert "baseline of track 2" not in method
+
+
+def test_a_description_that_is_the_name_of_a_file_is_no_text(run: Path, base: Path, tmp_path: Path) -> None:
+    (file := tmp_path / "method.md").write_text("It adds noise.")
+    for command in (("check", run, "--base", base), ("submit", run, *SUBMIT)):
+        assert f"@{file}" in failing(*command, "--description", file).replace("\n", "")
 
 
 def test_settings_that_other_code_trained_with_leave_a_gap(run: Path, tmp_path: Path) -> None:

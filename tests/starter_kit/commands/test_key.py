@@ -120,7 +120,10 @@ def test_unresolved_challenges_are_listed_and_explained(
     make_token(team, track)
     listed = pfl(home, "challenges", "list", environment=access)[0]
     assert listed.startswith(f"{lost.token}  {lost.challenged_at:%Y-%m-%d %H:%M} UTC  (not explained)\n")
-    assert len(listed.splitlines()) == 1
+    assert listed.splitlines()[1:] == [
+        "The challenge of a run that you are still submitting is resolved once the site has recomputed its ε. Explain "
+        "each of the others: `pfl challenges explain TOKEN TEXT`"
+    ]
     pfl(home, "challenges", "explain", lost.token, "The disk was full.", environment=access)
     assert "UTC  The disk was full." in pfl(home, "challenges", "list", environment=access)[0]
     assert RunToken.objects.get(pk=lost.pk).explanation == "The disk was full."

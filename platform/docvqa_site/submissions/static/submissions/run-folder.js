@@ -20,15 +20,19 @@ export function bindRunFolder(area, places, setUnfinished) {
   const problems = find(".run-folder-problems");
   let isBusy = false;
 
-  onFiles(area, sendAll);
+  onFiles(area, (files) => sendAll(files));
   return sendAll;
 
-  async function sendAll(files) {
-    if (isBusy) return say("The files chosen before are still being sent.");
+  // `isAgreed`: whether somebody has agreed that the upload spends the record's run token.
+  async function sendAll(files, isAgreed = false) {
+    if (isBusy) return say(busyText(area));
     isBusy = true;
-    setUnfinished(area, true);
     problems.replaceChildren();
     try {
+      const record = places.find(({ section }) => section.dataset.kind === "training_record");
+      const spends = record && !record.stored() && filesFor(record, files, "").length;
+      if (spends && !isAgreed && !(await agrees(area))) return say("Nothing was uploaded.");
+      setUnfinished(area, true);
       const method = await methodName(files, places);
       const named = places.filter((place) => filesFor(place, files, method).length);
       if (named.length) say(...(await sendNamed(files, method)));
@@ -105,15 +109,17 @@ export function bindAnyRunFolder(area, budgets, runAt, setUnfinished) {
   onFiles(area, send);
 
   async function send(files) {
-    if (isBusy) return say("The files chosen before are still being sent.");
+    if (isBusy) return say(busyText(area));
     isBusy = true;
-    setUnfinished(area, true);
     problems.replaceChildren();
     try {
       const budget = coveringBudget(await claimIn(files, recordName), budgets, recordName);
+      const hasRecord = document.querySelector(`[data-budget="${budget}"] [data-kind="training_record"] .tick`);
+      if (!hasRecord && !(await agrees(area))) return say("Nothing was uploaded.");
+      setUnfinished(area, true);
       const { heading, sendAll } = await runAt(budget);
       say("The files go to the ", linkTo(heading), ".");
-      await sendAll(files);
+      await sendAll(files, true);
     } catch (error) {
       if (!(error instanceof UploadError)) throw error;
       say("Nothing was uploaded.");
@@ -129,6 +135,29 @@ export function bindAnyRunFolder(area, budgets, runAt, setUnfinished) {
     line.append(...parts);
     status.replaceChildren(line);
   }
+}
+
+// What can't be undone is confirmed: resolves with whether the files are sent although that spends a run token.
+function agrees(area) {
+  const question = area.querySelector(".spending");
+  const button = (action) => question.querySelector(`[data-action=${action}]`);
+  const before = document.activeElement;
+  question.hidden = false;
+  button("cancel").focus();
+  return new Promise((resolve) => {
+    const answer = (isYes) => {
+      question.hidden = true;
+      before?.focus();
+      resolve(isYes);
+    };
+    button("cancel").onclick = () => answer(false);
+    button("send").onclick = () => answer(true);
+  });
+}
+
+function busyText(area) {
+  const isAsking = !area.querySelector(".spending").hidden;
+  return isAsking ? "First answer the question about the files chosen before." : "The files chosen before are still being sent.";
 }
 
 // Has `send` called with the files that are chosen or dropped in an area, which is shown.
