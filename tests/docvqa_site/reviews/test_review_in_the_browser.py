@@ -493,7 +493,7 @@ def test_a_revised_proof_begins_in_the_first_window_and_what_is_above_it_scrolls
     for place in ("#item-code", "#decision"):
         page.evaluate("place => scrollTo(0, document.querySelector(place).offsetTop)", place)
         page.wait_for_function(IN_WINDOW)
-        page.wait_for_function("document.querySelector('iframe').offsetHeight > 700")
+        page.wait_for_function("() => document.querySelector('iframe').offsetHeight > 700")
 
 
 def test_a_preview_shows_nothing_that_is_not_saved_and_names_the_decision(desk):
