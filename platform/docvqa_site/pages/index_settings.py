@@ -22,7 +22,8 @@ def settings_in_index(runs: Sequence[tuple[str, Run]]) -> SettingsTable:
     texts = {run.pk: _with_rounds(found.get(run.pk, {}), run) for _, run in runs}
     titles = dict.fromkeys(title for own in texts.values() for title in own)
     rows = [(title, [(name, texts[run.pk].get(title, "")) for name, run in runs]) for title in titles]
-    return SettingsTable([name for name, _ in runs], [row for row in rows if any(text for _, text in row[1])])
+    known = [row for row in rows if any(text for _, text in row[1])]
+    return SettingsTable([name for name, _ in runs], known, is_whole=False)
 
 
 def _with_rounds(texts: dict[str, str], run: Run) -> dict[str, str]:

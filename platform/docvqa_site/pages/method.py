@@ -51,7 +51,7 @@ from docvqa_site.submissions.selectors import withdrawn_submissions
 from docvqa_site.submissions.views import draft_page, may_withdraw, own_membership, shown_submission
 from docvqa_site.ui.budgets import at_budget, board_query
 from docvqa_site.ui.plots import draw
-from evaluator.messages.jobs import TrustLevel
+from evaluator.messages.jobs import ArtifactKind, TrustLevel
 
 # A description of up to so many characters stands above the results.
 SHORT_CHARACTERS = 700
@@ -181,7 +181,8 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
 
 def _settings(submission: Submission, runs: Sequence[Run]) -> SettingsTable:
     """Return the settings that the runs' records state; in a track without records, their indexes of messages."""
-    read = settings_of if submission.track.kind.is_accounted else settings_in_index
+    has_records = ArtifactKind.TRAINING_RECORD in submission.track.kind.run_artifacts
+    read = settings_of if has_records else settings_in_index
     return read([(at_budget(run.budget, "{}") or "Run", run) for run in runs])
 
 

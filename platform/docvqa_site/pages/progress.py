@@ -1,7 +1,7 @@
 """The plots of a track, rendered once for each version of its boards, and the page of its progress over time."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -17,7 +17,7 @@ from django.views.decorators.http import require_safe
 from docvqa_site.audit.versions import boards_versions
 from docvqa_site.boards.caching import cached, page_unless_unchanged
 from docvqa_site.boards.history import histories
-from docvqa_site.boards.ordering import overlapping_scores, withheld_runs
+from docvqa_site.boards.ordering import withheld_runs
 from docvqa_site.boards.plots import (
     PlottedMethod,
     PlottedRun,
@@ -39,7 +39,7 @@ from docvqa_site.boards.points import (
     withheld_points,
 )
 from docvqa_site.boards.selection import EVERYTHING, Selection
-from docvqa_site.boards.uncertainty import RankRange, RankRanges, difference
+from docvqa_site.boards.uncertainty import difference
 from docvqa_site.challenge.models import Track
 from docvqa_site.reviews.verdict import ResultStatus
 from docvqa_site.submissions.models import Run, Submission
@@ -77,17 +77,12 @@ KEY = (
 
 @dataclass(frozen=True)
 class Headline:
-    """The first runs of a board, of which the best is written above it, and its first baseline, if it has one.
-
-    Attributes:
-        ranks: Which ranks the best could have, where scores rank the board.
-    """
+    """The first runs of a board, of which the best is written above it, and its first baseline, if it has one."""
 
     track: Track
     budget: float | None
     points: Sequence[Point]
     first_baseline: Point | None
-    ranks: RankRange | None = None
 
     @property
     def name(self) -> str:
@@ -123,11 +118,6 @@ class Headline:
         name = f"the baseline {run.method}" if other[2] else run.method
         gain = self.track.kind.words.gain(self.best.value, run.value, self.best.decimals, name)
         return f"{gain} (difference may be 0)" if gain and self._may_equal(other) else gain
-
-    @property
-    def possible_ranks(self) -> str:
-        """The ranks that the intervals of scores allow, such as "could be 1–2"; empty where that is one."""
-        return f"could be {self.ranks}" if self.ranks and self.ranks.best < self.ranks.worst else ""
 
     @property
     def _other(self) -> Point | None:
@@ -226,11 +216,9 @@ def withheld_of(track: Track, selection: Selection, version: str) -> list[UUID]:
 def _draw_glance(track: Track, tracks: Sequence[Track], version: str) -> str:
     """Return the final results and the best result of every board, and the plot, with a sign between them."""
     baselines = first_baselines(track)
-    first = {budget: first_points(track, budget, FIRST) for budget in track.run_budgets()}
-    ranks = _ranks_of_best(track, first)
     boards = [
-        Headline(track, budget, points, baselines.get(budget), ranks.get(budget))
-        for budget, points in first.items()
+        Headline(track, budget, first_points(track, budget, FIRST), baselines.get(budget))
+        for budget in track.run_budgets()
     ]
     rows = withheld_points(track, withheld_of(track, EVERYTHING, version))
     withheld = withheld_marks(rows, submission_addresses({row[2] for row in rows}).__getitem__)
@@ -238,17 +226,6 @@ def _draw_glance(track: Track, tracks: Sequence[Track], version: str) -> str:
     plot = plot_of(track, tracks, [board.points for board in boards], withheld)
     headlines = render_to_string("pages/headlines.html", {"track": track, "boards": plot and boards})
     return headlines + PLOT + (draw(plot) if plot else "")
-
-
-def _ranks_of_best(
-    track: Track, first: Mapping[float | None, Sequence[Point]]
-) -> dict[float | None, RankRange]:
-    """Return which ranks the best run of each board could have, by the uncertainty of scores; empty if none rank it."""
-    best = {budget: _interval(points[0]) for budget, points in first.items() if points}
-    if not best or track.kind.first != "anls":
-        return {}
-    scores = overlapping_scores(track, {budget: (low or 0.0, 1.0) for budget, (low, _) in best.items()})
-    return {budget: RankRanges(scores[budget][1]).of(*interval) for budget, interval in best.items()}
 
 
 def _of_bytes(

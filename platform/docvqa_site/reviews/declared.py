@@ -126,10 +126,17 @@ class SettingsTable:
 
     Attributes:
         rows: The title of each setting that some run has, and its texts: one for all runs where they are equal.
+        is_whole: Whether they are all settings, as training records have them.
     """
 
     runs: Sequence[str]
     rows: Sequence[tuple[str, Sequence[tuple[str, str]]]]
+    is_whole: bool = True
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether there is anything to say of the settings: which they are, or where the others are."""
+        return bool(self.rows) or not self.is_whole
 
 
 def settings_of(runs: Sequence[tuple[str, Run]]) -> SettingsTable:
