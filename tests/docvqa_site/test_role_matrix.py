@@ -27,7 +27,7 @@ from pytest_django import Settings
 from docvqa_site.accounts.models import ApiToken, Scope, User
 from docvqa_site.accounts.services import create_token
 from docvqa_site.api.urls import api
-from docvqa_site.challenge.models import TeamRegistration
+from docvqa_site.challenge.models import StaffInvitation, TeamRegistration
 from docvqa_site.evaluation.models import Examination
 from docvqa_site.notifications.models import Notification
 from docvqa_site.submissions.models import Artifact, RunToken, Submission
@@ -134,6 +134,7 @@ def arguments_of(world: World, people: dict[str, User]) -> dict[str, object]:
         "token_id": RunToken.objects.filter(team=team).latest("pk").pk,
         "membership_id": Membership.objects.get(team=team).pk,
         "invitation_id": Invitation.objects.get(team=team).pk,
+        "staff_invitation_id": StaffInvitation.objects.latest("pk").pk,
         "key_id": TeamKey.objects.get(team=team).pk,
         "public_key": TeamKey.objects.get(team=team).public_key,
         "secret": world.ids["secret"],

@@ -59,18 +59,18 @@ def _of_one_track(tracks: QuerySet[Track]) -> list[tuple[Track, list[Member]]]:
 
 
 @for_organizers("challenge.change_track", methods=POST, of_every_track=True)
-def withdraw_invitation(request: UserRequest, invitation_id: int) -> HttpResponseBase:
+def withdraw_invitation(request: UserRequest, staff_invitation_id: int) -> HttpResponseBase:
     """Make the link of an invitation useless; only superusers, as they alone invite."""
-    found = _pending(request, invitation_id)
+    found = _pending(request, staff_invitation_id)
     withdraw(found, actor=request.user)
     messages.success(request, f"The invitation of {found.email} was withdrawn.")
     return back(request, found.track)
 
 
 @for_organizers("challenge.change_track", methods=POST, of_every_track=True)
-def resend_invitation(request: UserRequest, invitation_id: int) -> HttpResponseBase:
+def resend_invitation(request: UserRequest, staff_invitation_id: int) -> HttpResponseBase:
     """Replace an invitation by a new one, which expires later."""
-    found = _pending(request, invitation_id)
+    found = _pending(request, staff_invitation_id)
     send_invitation(request, found.track, found.email, StaffRole(found.role))
     return back(request, found.track)
 
@@ -92,11 +92,11 @@ def end(request: UserRequest, role: str, user_id: int) -> HttpResponseBase:
     return redirect("organizers:people")
 
 
-def _pending(request: UserRequest, invitation_id: int) -> StaffInvitation:
+def _pending(request: UserRequest, staff_invitation_id: int) -> StaffInvitation:
     if not request.user.is_superuser:
         raise PermissionDenied
     pending = StaffInvitation.objects.select_related("track").filter(accepted_at=None)
-    found: StaffInvitation = get_object_or_404(pending, pk=invitation_id)
+    found: StaffInvitation = get_object_or_404(pending, pk=staff_invitation_id)
     return found
 
 

@@ -38,12 +38,12 @@ urlpatterns = [
     path("people/", people_views.people, name="people"),
     path("people/<slug:role>/<int:user_id>/remove/", people_views.end, name="end_role"),
     path(
-        "people/invitations/<int:invitation_id>/withdraw/",
+        "people/invitations/<int:staff_invitation_id>/withdraw/",
         people_views.withdraw_invitation,
         name="withdraw_invitation",
     ),
     path(
-        "people/invitations/<int:invitation_id>/resend/",
+        "people/invitations/<int:staff_invitation_id>/resend/",
         people_views.resend_invitation,
         name="resend_invitation",
     ),

@@ -324,7 +324,7 @@ def _disclosed(reviewable: QuerySet[Submission], conflicts: Conflicts) -> QueryS
 def sees_decisions(submission: Submission, user: User, conflicts: Conflicts | None = None) -> bool:
     """Return whether `user` may read every decision on the proof; so `disclosed_submissions` has it, for a query."""
     conflicts = conflicts or Conflicts(user)
-    is_reviewable = bool(submission.track.reviews_needed) and submission.published_at is not None
+    is_reviewable = submission.track.reviews_needed is not None and submission.published_at is not None
     if not is_reviewable or conflicts.about(submission):
         return False
     if not is_reviewer(user) or submission.pk in conflicts.recused_from(Recusal.Why.COORDINATION):

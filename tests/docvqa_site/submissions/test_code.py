@@ -60,7 +60,7 @@ def test_the_forms_say_which_tracks_require_description_and_code(client, draft):
     create, edit = reverse("submissions:create"), reverse("submissions:edit", args=[draft.pk])
     for address in (create, edit):
         page = client.get(address).text
-        assert f"Markdown. Required in “{draft.track}”." in page
+        assert f"on lines of their own. Required in “{draft.track}”." in page
         assert f"A link to a commit is required in “{draft.track}”, unless" in page
         assert "Required in “Lenient" not in page
         needed = "required in some tracks" if address == create else "required"

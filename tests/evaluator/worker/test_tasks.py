@@ -197,13 +197,15 @@ def test_a_broken_test_set_is_our_fault_and_is_not_quoted(unmanned: Office, tmp_
     shutil.copytree(unmanned.home, tmp_path / "broken")
     unmanned.home = tmp_path / "broken"
     questions = unmanned.home / "test_sets" / "secret" / "test" / "questions.jsonl"
-    questions.write_text(questions.read_text().replace("9.00", "4711").replace('"page":', '"sheet":'))
+    questions.write_text(
+        questions.read_text().replace("9.00", "4711.0815.4711").replace('"page":', '"sheet":')
+    )
     unmanned.start_worker()
     report = unmanned.report_on(Step.SCORING, [unmanned.serve_checkpoint()])
     assert report.outcome is Outcome.FAILED
     assert [problem.code for problem in report.problems] == [ErrorCode.PLATFORM_FAULT]
     assert "questions.jsonl, line 1" in report.operator_trace
-    assert "4711" not in report.model_dump_json() + (tmp_path / "worker.log").read_text()
+    assert "4711.0815.4711" not in report.model_dump_json() + (tmp_path / "worker.log").read_text()
 
 
 def test_neither_url_nor_argument_of_a_job_is_logged(office: Office, checkpoint: ArtifactRef) -> None:

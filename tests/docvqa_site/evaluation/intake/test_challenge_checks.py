@@ -245,7 +245,7 @@ class TestPractice:
         draft = make_submission(team, track, practice=True)
         client.force_login(draft.created_by)
         html = client.get(draft.get_absolute_url()).content.decode()
-        assert "is unresolved until the same record is submitted for a rank" in html
+        assert "challenge flags all later runs of the team until the same record is submitted" in html
 
 
 class TestIndexes:
