@@ -1,4 +1,4 @@
-"""The names under which files of a method and of its runs are saved: by them, several files can be told apart."""
+"""The names under which files of a method and its runs are saved, different for each method, track and ε."""
 
 from django.utils.text import slugify
 
