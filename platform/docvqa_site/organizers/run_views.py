@@ -171,10 +171,8 @@ def refund_slot(request: UserRequest, run_id: UUID) -> HttpResponseBase:
 @for_organizers("submissions.change_submission", methods=POST)
 def mark(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     """Mark the run's submission as the organizers' baseline, or take the mark away."""
-    submission, marked = (
-        _judged_run(request.user, run_id).submission,
-        request.POST.get("is_baseline") == "yes",
-    )
+    submission = _judged_run(request.user, run_id).submission
+    marked = request.POST.get("is_baseline") == "yes"
     if marked and request.POST.get("confirmed") != "yes":
         return _back(request, run_id, UNCONFIRMED, messages.WARNING)
     mark_baseline(submission, marked, request.user)
