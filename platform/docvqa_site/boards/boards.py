@@ -15,9 +15,9 @@ from docvqa_site.boards.ordering import (
     Place,
     counts,
     first_verified,
-    overlapping_scores,
     pending_levels,
     places,
+    rank_ranges,
     ranked_on_each,
     ranked_places,
     unranked_places,
@@ -25,7 +25,6 @@ from docvqa_site.boards.ordering import (
 from docvqa_site.boards.queries import in_order, listed_runs
 from docvqa_site.boards.ranking import Entry, Row, rank, rejection
 from docvqa_site.boards.selection import EVERYTHING, Selection
-from docvqa_site.boards.uncertainty import RankRanges
 from docvqa_site.challenge.models import Track
 from docvqa_site.evaluation.display.results import without_traces_of_team
 from docvqa_site.reviews.publication import is_public
@@ -139,8 +138,7 @@ def with_ranges(boards: Sequence[StoredBoard], rows: Sequence[Sequence[Row]]) ->
     spans = {board.budget: span for board, own in zip(boards, rows, strict=True) if (span := _span(own))}
     if not spans or boards[0].track.kind.first != "anls":
         return [list(own) for own in rows]
-    scores = overlapping_scores(boards[0].track, spans)
-    ranges = {budget: RankRanges(overlapping, above) for budget, (above, overlapping) in scores.items()}
+    ranges = rank_ranges(boards[0].track, spans)
     return [
         [replace(row, ranks=ranges[board.budget].of(*_interval(row)) if row.rank else None) for row in own]
         for board, own in zip(boards, rows, strict=True)

@@ -300,6 +300,14 @@ def overlapping_scores(
     return {budget: (above.get(budget, 0), found[budget]) for budget in spans}
 
 
+def rank_ranges(
+    track: Track, spans: Mapping[float | None, tuple[float, float]]
+) -> dict[float | None, RankRanges]:
+    """Return for each budget what gives the possible ranks of runs whose scores are within its span."""
+    scores = overlapping_scores(track, spans) if spans else {}
+    return {budget: RankRanges(overlapping, above) for budget, (above, overlapping) in scores.items()}
+
+
 def possible_ranks(track: Track, runs: Iterable[Run]) -> dict[UUID, RankRange]:
     """Return which ranks these runs, all of which have one, could have by their scores' uncertainty, if scores rank."""
     intervals: dict[float | None, dict[UUID, tuple[float | None, float | None]]] = defaultdict(dict)
@@ -312,8 +320,7 @@ def possible_ranks(track: Track, runs: Iterable[Run]) -> dict[UUID, RankRange]:
         )
         for budget, own in intervals.items()
     }
-    scores = overlapping_scores(track, spans) if spans else {}
-    ranges = {budget: RankRanges(overlapping, above) for budget, (above, overlapping) in scores.items()}
+    ranges = rank_ranges(track, spans)
     return {run: ranges[budget].of(*own[run]) for budget, own in intervals.items() for run in own}
 
 

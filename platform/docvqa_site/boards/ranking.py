@@ -147,7 +147,7 @@ class Row:
     @property
     def possible_ranks(self) -> str:
         """The ranks that the intervals of scores allow, such as "could be 1–2"; empty where that is one."""
-        return f"could be {self.ranks}" if self.ranks and self.ranks.best < self.ranks.worst else ""
+        return self.ranks.in_words if self.ranks else ""
 
     @property
     def rank_words(self) -> str:

@@ -23,9 +23,7 @@ class Standing:
     @property
     def possible_ranks(self) -> str:
         """The ranks that the intervals of scores allow, such as "could be 1–2"; empty where that is one."""
-        return (
-            f"could be {self.possible}" if self.possible and self.possible.best < self.possible.worst else ""
-        )
+        return self.possible.in_words if self.possible else ""
 
     def __str__(self) -> str:
         return f"#{self.rank} of {self.count}{f' ({self.possible_ranks})' if self.possible_ranks else ''}"

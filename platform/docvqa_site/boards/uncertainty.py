@@ -40,6 +40,11 @@ class RankRange:
     def __str__(self) -> str:
         return str(self.best) if self.best == self.worst else f"{self.best}–{self.worst}"
 
+    @property
+    def in_words(self) -> str:
+        """The ranks, such as "could be 1–2"; empty where it is one."""
+        return f"could be {self}" if self.best < self.worst else ""
+
 
 class RankRanges:
     """The ranges of ranks on a board that is ranked by score.
