@@ -56,7 +56,8 @@ from docvqa_site.reviews.selectors import (
     waits_for_reviewers,
 )
 from docvqa_site.reviews.timeline import timeline
-from docvqa_site.submissions.models import Run, SubmissionState
+from docvqa_site.submissions.models import SubmissionState
+from docvqa_site.submissions.selectors import is_scored
 from evaluator.messages.jobs import ArtifactKind
 from evaluator.messages.states import ResultStatus
 
@@ -169,12 +170,9 @@ class ProofAdmin(ReadOnlyAdmin[Proof]):
 
     @override
     def get_queryset(self, request: HttpRequest) -> QuerySet[Proof]:
-        scored = Run.objects.filter(scored_at__isnull=False).values("submission")
         user = organizer_of(request)
         conflicts = Conflicts(user)
-        judged = reviewable_submissions(user, conflicts).filter(
-            state=SubmissionState.SUBMITTED, pk__in=scored
-        )
+        judged = reviewable_submissions(user, conflicts).filter(is_scored(), state=SubmissionState.SUBMITTED)
         place = [
             When(condition(), then=Value(number)) for number, (_, condition) in enumerate(STATES.values())
         ]

@@ -20,8 +20,8 @@ from docvqa_site.reviews.deadlines import SECOND_OPINION_TIME
 from docvqa_site.reviews.models import LONE_REJECTION, Appeal, Decision, ProofReview, Recusal
 from docvqa_site.reviews.verdict import ResultStatus, Tally, Verdict, status_of, verdict, verdict_of
 from docvqa_site.submissions.keys import KeyAsText
-from docvqa_site.submissions.models import Artifact, Run, Submission, SubmissionState
-from docvqa_site.submissions.selectors import private_submissions
+from docvqa_site.submissions.models import Artifact, Submission, SubmissionState
+from docvqa_site.submissions.selectors import is_scored, private_submissions
 from docvqa_site.teams.selectors import team_of
 from evaluator.messages.jobs import ArtifactKind
 
@@ -129,9 +129,8 @@ def awaiting_review(reviewer: User, conflicts: Conflicts | None = None) -> Query
 
 def awaiting_decisions(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
     """Return those of the private submissions that wait for reviewers and not for the team, oldest first."""
-    scored = Run.objects.filter(submission=OuterRef("pk"), scored_at__isnull=False)
     return submissions.filter(
-        Exists(scored),
+        is_scored(),
         waits_for_reviewers(),
         state=SubmissionState.SUBMITTED,
         published_at__isnull=False,
@@ -195,11 +194,10 @@ def _tried() -> Q:
 
 def undecided(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
     """Return those with a scored run whose proof is neither accepted nor rejected for good: somebody has to act."""
-    scored = Run.objects.filter(submission=OuterRef("pk"), scored_at__isnull=False)
     is_verified = tallies.verified(F("track__required_reviews"))
     is_open = Q(~tallies.rejected(), ~is_verified) | appealed()
     with_proofs = submissions.filter(track__ranking__in=WITH_PROOFS, published_at__isnull=False)
-    return with_proofs.filter(Exists(scored), is_open).order_by("submitted_at", "pk")
+    return with_proofs.filter(is_scored(), is_open).order_by("submitted_at", "pk")
 
 
 def without_reviewers(submissions: QuerySet[Submission]) -> set[UUID]:

@@ -324,6 +324,9 @@ class Run(models.Model):
                 condition=models.Q(scored_at__isnull=False),
                 name="scored_runs_of_submissions",
             ),
+            models.Index(
+                fields=["submission"], condition=models.Q(scored_at__isnull=True), name="runs_without_scores"
+            ),
             models.Index(fields=["submission"], condition=models.Q(state="failed"), name="failed_runs"),
         ]
         constraints = [
