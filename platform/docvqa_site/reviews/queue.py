@@ -7,8 +7,8 @@ from datetime import date
 from enum import StrEnum
 from uuid import UUID
 
-from django.db.models import Case, Count, F, Prefetch, Q, QuerySet, Sum, Value, When, Window
-from django.db.models.functions import RowNumber
+from django.db.models import Case, CharField, F, Prefetch, Q, QuerySet, Sum, Value, When
+from django.db.models.functions import Cast
 
 from docvqa_site.accounts.models import User
 from docvqa_site.proofs.named_code import named_codes
@@ -33,7 +33,8 @@ from docvqa_site.submissions.selectors import is_scored
 from docvqa_site.teams.models import Team
 from evaluator.messages.jobs import ArtifactKind
 
-PART_LENGTH = 50
+# How many proofs of a part are listed: the settled ones only for orientation.
+PART_LENGTH, SETTLED_LENGTH = 50, 10
 
 
 class Part(StrEnum):
@@ -101,7 +102,7 @@ class QueueEntry:
 
 @dataclass(frozen=True)
 class Section:
-    """One part of the queue: all of it counted, at most `PART_LENGTH` of it listed.
+    """One part of the queue: all of it counted, of which the first ones are listed.
 
     Where reviewers are still needed, its reader `may_assign` them.
     """
@@ -171,23 +172,23 @@ def _parts(
 
     What the reviewer was asked to decide by some day comes before the rest; `opinions` has the days of second opinions.
     """
-    assigned = reviewer.proof_reviews.filter(due__isnull=False)
-    due = {**opinions, **dict(assigned.values_list("submission", "due"))}
     scored = reviewable_submissions(reviewer, conflicts).filter(is_scored(), state=SubmissionState.SUBMITTED)
-    # In each part, the first of these is null for all, or the order of all.
-    order = (Case(When(_is_accepted(), then=F("submitted_at"))).desc(), "submitted_at", "pk")
-    placed = scored.annotate(part=_part(reviewer)).annotate(
-        total=Window(Count("pk"), partition_by="part"),
-        place=Window(RowNumber(), partition_by="part", order_by=order),
-    )
-    listed = placed.filter(Q(place__lte=PART_LENGTH) | Q(pk__in=list(due))).order_by("place")
-    first: dict[Part, list[UUID]] = {part: [] for part in Part}
-    totals = dict.fromkeys(Part, 0)
-    for name, total, key in listed.values_list("part", "total", "pk"):
-        first[Part(name)].append(key)
-        totals[Part(name)] = total
-    first[Part.NEEDS_ME].sort(key=lambda key: due.get(key, date.max))
-    return {part: (keys[:PART_LENGTH], totals[part]) for part, keys in first.items()}
+    ordered = scored.annotate(part=_part(reviewer)).order_by("submitted_at", "pk")
+    found: dict[str, list[str]] = {part: [] for part in Part}
+    # As text: to make identifiers of thousands, of which the page shows few, takes longer than the query. So does to
+    # let the database number them: Django writes the expression of the part once more for each use.
+    for part, pk in ordered.values_list("part", Cast("pk", CharField())):
+        found[part].append(pk)
+    found[Part.DECIDED].reverse()
+    assigned = reviewer.proof_reviews.filter(due__isnull=False)
+    due = {str(pk): day for pk, day in opinions.items()}
+    due |= dict(assigned.values_list(Cast("submission", CharField()), "due"))
+    found[Part.NEEDS_ME].sort(key=lambda pk: due.get(pk, date.max))
+    return {part: ([UUID(pk) for pk in found[part][: _length(part)]], len(found[part])) for part in Part}
+
+
+def _length(part: Part) -> int:
+    return SETTLED_LENGTH if part in SETTLED else PART_LENGTH
 
 
 def _part(reviewer: User) -> Case:
@@ -197,16 +198,12 @@ def _part(reviewer: User) -> Case:
         pk__in=reviewer.recusals.values("submission")
     )
     return Case(
-        When(_is_accepted(), then=Value(Part.DECIDED.value)),
+        When(tallies.verified(F("track__required_reviews")), then=Value(Part.DECIDED.value)),
         When(waits & done, then=Value(Part.WAITING_FOR_REVIEWERS.value)),
         When(waits, then=Value(Part.NEEDS_ME.value)),
         When(tallies.rejected(), then=Value(Part.REJECTED.value)),
         default=Value(Part.WAITING_FOR_TEAM.value),
     )
-
-
-def _is_accepted() -> Q:
-    return tallies.verified(F("track__required_reviews"))
 
 
 def _decided_by(reviewer: User) -> QuerySet[ProofReview]:

@@ -160,6 +160,15 @@ def test_a_long_part_says_how_much_is_not_listed(client, reviewer, monkeypatch):
     assert "1 more not shown" in client.get(QUEUE).text
 
 
+def test_few_of_the_settled_proofs_are_listed(client, reviewer, monkeypatch):
+    monkeypatch.setattr("docvqa_site.reviews.queue.SETTLED_LENGTH", 1)
+    for _ in range(2):
+        submission = scored_submission()
+        for _ in range(2):
+            accept(submission, make_reviewer())
+    assert "1 more not shown" in client.get(QUEUE).text
+
+
 def test_the_queue_takes_as_many_queries_for_many_as_for_one(client, reviewer, django_assert_max_num_queries):
     scored_submission()
     with django_assert_max_num_queries(22) as one:
