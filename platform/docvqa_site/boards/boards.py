@@ -25,6 +25,7 @@ from docvqa_site.boards.ordering import (
 from docvqa_site.boards.queries import in_order, listed_runs
 from docvqa_site.boards.ranking import Entry, Row, rank, rejection
 from docvqa_site.boards.selection import EVERYTHING, Selection
+from docvqa_site.boards.uncertainty import RankRanges
 from docvqa_site.challenge.models import Track
 from docvqa_site.evaluation.display.results import without_traces_of_team
 from docvqa_site.reviews.publication import is_public
@@ -135,25 +136,19 @@ class StoredBoard:
 
 def with_ranges(boards: Sequence[StoredBoard], rows: Sequence[Sequence[Row]]) -> list[list[Row]]:
     """Return the rows of each of a track's boards, if they are ranked by score with the ranks that each could have."""
-    spans = {board.budget: span for board, own in zip(boards, rows, strict=True) if (span := _span(own))}
-    if not spans or boards[0].track.kind.first != "anls":
+    if not any(row.rank for own in rows for row in own):
         return [list(own) for own in rows]
-    ranges = rank_ranges(boards[0].track, spans)
+    first = boards[0]
+    ranges = rank_ranges(first.track, [board.budget for board in boards], first.version)
     return [
-        [replace(row, ranks=ranges[board.budget].of(*_interval(row)) if row.rank else None) for row in own]
+        [_with_range(row, ranges.get(board.budget)) for row in own]
         for board, own in zip(boards, rows, strict=True)
     ]
 
 
-def _span(rows: Sequence[Row]) -> tuple[float, float] | None:
-    """Return between which scores other rows may be ranked like one of these; None where none has a rank."""
-    ranked = [row.entry.results for row in rows if row.rank]
-    if not ranked:
-        return None
-    low = min(found.anls_low or 0.0 for found in ranked)
-    # None begins above the best row of all.
-    is_top = any(row.rank == 1 for row in rows)
-    return low, 1.0 if is_top else max(1.0 if one.anls_high is None else one.anls_high for one in ranked)
+def _with_range(row: Row, ranges: RankRanges | None) -> Row:
+    results = row.entry.results
+    return replace(row, ranks=ranges.of(results.anls_low, results.anls_high)) if ranges and row.rank else row
 
 
 @dataclass(frozen=True)
@@ -470,7 +465,3 @@ def _anonymous(entry: Entry, alias: str) -> Entry:
     """Return the entry without what its team could be known by."""
     results = without_traces_of_team(entry.results)
     return replace(entry, team=alias, team_slug="", code_url="", paper_url="", results=results)
-
-
-def _interval(row: Row) -> tuple[float | None, float | None]:
-    return row.entry.results.anls_low, row.entry.results.anls_high

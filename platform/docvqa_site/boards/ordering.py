@@ -1,7 +1,7 @@
 """The places of runs on their boards: ranks, parts, counts and selections."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
@@ -28,7 +28,7 @@ from docvqa_site.boards.queries import (
     with_results,
 )
 from docvqa_site.boards.selection import EVERYTHING, Selection, Sort
-from docvqa_site.boards.uncertainty import RankRange, RankRanges
+from docvqa_site.boards.uncertainty import RankRanges
 from docvqa_site.challenge.models import Phase, Track
 from docvqa_site.reviews.tallies import rejected, verified
 from docvqa_site.submissions.judged import taken_off
@@ -274,54 +274,27 @@ def counts(track: Track, budget: float | None, selection: Selection = EVERYTHING
     return ranked, found["listed"] - found["ranked"]
 
 
-def overlapping_scores(
-    track: Track, spans: Mapping[float | None, tuple[float, float]]
-) -> dict[float | None, tuple[int, list[tuple[float | None, float | None]]]]:
-    """Return how many intervals of scores with a rank begin above a span, and those that overlap it, on each board.
+def rank_ranges(
+    track: Track, budgets: Collection[float | None], version: str | None = None
+) -> dict[float | None, RankRanges]:
+    """Return for each of these boards what gives the possible ranks of its runs; for none where scores don't rank.
 
     Args:
-        spans: The lowest and the highest score of each board's span.
+        version: That of the boards, for which a process asks the database once. Whoever changes a run names none.
     """
-    lower = {budget: Q(budget=budget, anls_low__gt=high) for budget, (_, high) in spans.items() if high < 1}
-    above: dict[float | None, int] = {}
-    if lower:
-        begin = ranked_on_boards(track, lower).filter(reduce(or_, lower.values()))
-        above = dict(begin.values_list("budget").annotate(Count("pk")))
-    unknown = Q(anls_low__isnull=True) | Q(anls_high__isnull=True)
-    overlap = [
-        Q(Q(anls_low__lte=high, anls_high__gte=low) | unknown, budget=budget)
-        for budget, (low, high) in spans.items()
-    ]
-    found: dict[float | None, list[tuple[float | None, float | None]]] = {budget: [] for budget in spans}
-    if overlap:
-        rows = ranked_on_boards(track, spans).filter(reduce(or_, overlap))
+    if track.kind.first != "anls":
+        return {}
+    by_name = {f"ranges of ranks {track.pk} {budget}": budget for budget in budgets}
+
+    def read(names: Collection[str]) -> dict[str, str]:
+        rows = ranked_on_boards(track, [by_name[name] for name in names])
+        intervals: dict[float | None, list[tuple[float | None, float | None]]] = defaultdict(list)
         for budget, *interval in rows.values_list("budget", "anls_low", "anls_high"):
-            found[budget].append((interval[0], interval[1]))
-    return {budget: (above.get(budget, 0), found[budget]) for budget in spans}
+            intervals[budget].append((interval[0], interval[1]))
+        return {name: RankRanges.among(intervals[by_name[name]]).as_text() for name in names}
 
-
-def rank_ranges(
-    track: Track, spans: Mapping[float | None, tuple[float, float]]
-) -> dict[float | None, RankRanges]:
-    """Return for each budget what gives the possible ranks of runs whose scores are within its span."""
-    scores = overlapping_scores(track, spans) if spans else {}
-    return {budget: RankRanges(overlapping, above) for budget, (above, overlapping) in scores.items()}
-
-
-def possible_ranks(track: Track, runs: Iterable[Run]) -> dict[UUID, RankRange]:
-    """Return which ranks these runs, all of which have one, could have by their scores' uncertainty, if scores rank."""
-    intervals: dict[float | None, dict[UUID, tuple[float | None, float | None]]] = defaultdict(dict)
-    for run in runs if track.kind.first == "anls" else ():
-        intervals[run.budget][run.pk] = run.results.anls_low, run.results.anls_high
-    spans = {
-        budget: (
-            min(low or 0.0 for low, _ in own.values()),
-            max(1.0 if high is None else high for _, high in own.values()),
-        )
-        for budget, own in intervals.items()
-    }
-    ranges = rank_ranges(track, spans)
-    return {run: ranges[budget].of(*own[run]) for budget, own in intervals.items() for run in own}
+    kept = cached_together(version, by_name, read) if version else read(by_name)
+    return {budget: RankRanges.from_text(kept[name]) for name, budget in by_name.items()}
 
 
 def newest_places(track: Track, length: int) -> list[tuple[datetime, Place]]:

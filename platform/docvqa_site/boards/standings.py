@@ -1,13 +1,13 @@
 """The ranks of single runs, such as a team's own, from the order of their boards, which is kept for each version."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
 from docvqa_site.audit.versions import boards_versions
-from docvqa_site.boards.ordering import counts, kept_orders, possible_ranks, ranks_of, would_rank_in_words
-from docvqa_site.boards.uncertainty import RankRange
+from docvqa_site.boards.ordering import counts, kept_orders, rank_ranges, ranks_of, would_rank_in_words
+from docvqa_site.boards.uncertainty import RankRange, RankRanges
 from docvqa_site.challenge.models import Track
 from docvqa_site.submissions.models import Run, SubmissionState
 
@@ -40,9 +40,9 @@ def standings_of(runs: Iterable[Run]) -> dict[UUID, Standing]:
     for track, own in by_track.items():
         orders = kept_orders(track, {run.budget for run in own}, versions[track.pk])
         ranks = {run: rank for run in own if (rank := orders[run.budget].rank(run.pk))}
-        possible = possible_ranks(track, ranks)
+        ranges = rank_ranges(track, {run.budget for run in ranks}, versions[track.pk])
         found |= {
-            run.pk: Standing(rank, len(orders[run.budget]), possible.get(run.pk))
+            run.pk: Standing(rank, len(orders[run.budget]), _possible(run, ranges))
             for run, rank in ranks.items()
         }
     return found
@@ -59,7 +59,13 @@ def rank_in_words(run: Run) -> str:
     rank = ranks_of(track, run.budget, [run.pk]).get(run.pk)
     if not rank:
         return ""
-    return str(Standing(rank, counts(track, run.budget)[0], possible_ranks(track, [run]).get(run.pk)))
+    possible = _possible(run, rank_ranges(track, [run.budget]))
+    return str(Standing(rank, counts(track, run.budget)[0], possible))
+
+
+def _possible(run: Run, ranges: Mapping[float | None, RankRanges]) -> RankRange | None:
+    """Return which ranks a run that has one could have; None where scores don't rank."""
+    return ranges[run.budget].of(run.results.anls_low, run.results.anls_high) if ranges else None
 
 
 def rank_at_the_time(*, run: Run, **_: object) -> str:

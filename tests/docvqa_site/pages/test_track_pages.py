@@ -261,7 +261,7 @@ class TestTrackPage:
         # The tracks, their versions, data and phases, the counts, the levels, the first rows with a rank and without,
         # the rows, the intervals beside theirs, whether ranks of last week are known, whether the test set is split,
         # and the notices. The plot is cached.
-        with django_assert_num_queries(12):
+        with django_assert_num_queries(11):
             client.get("/leaderboard/privacy/?epsilon=1")
         rejected = add_run(private_track, "Rejected", budget=1.0, epsilon=0.9)
         for _ in range(2):
