@@ -18,8 +18,11 @@ pytestmark = [pytest.mark.django_db, pytest.mark.xdist_group("browser")]
 SITE = "http://localhost"
 LOW = """() => [...document.querySelectorAll("a[href], summary")]
   .filter((link) => link.checkVisibility() && !link.closest("svg, .visually-hidden"))
-  .filter((link) => link.getBoundingClientRect().height < 24)
+  .filter((link) => ["width", "height"].some((side) => link.getBoundingClientRect()[side] < 24))
   .map((link) => link.textContent)"""
+OUTSIDE = """() => [...document.querySelectorAll(".way g > rect ~ text")].filter((text) =>
+  text.getBoundingClientRect().right > text.parentElement.firstElementChild.getBoundingClientRect().right - 3)
+  .map((text) => text.textContent)"""
 SMALL_TEXT = """() => [...document.querySelectorAll("svg text")]
   .filter((text) => text.checkVisibility())
   .filter((text) => parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a < 12)
@@ -43,12 +46,14 @@ def open_page(context: BrowserContext, client: Client, address: str) -> Page:
     return page
 
 
-def test_links_are_at_least_24_pixels_high(client: Client, browser: Browser) -> None:
+def test_links_are_at_least_24_pixels_high_and_wide(client: Client, browser: Browser) -> None:
     make_track(FEWEST_BYTES, slug="bytes")
+    make_track(BEST_ANLS_AT_BUDGET, slug="private", budgets=[1, 8])
     context = browser.new_context(viewport={"width": 1280, "height": 800})
     for address in (
         "/leaderboard/bytes/",
         "/tracks/bytes/",
+        "/tracks/private/",
         "/docs/faq/",
         "/docs/errors/",
         "/account/login/",
@@ -60,7 +65,9 @@ def test_figures_have_no_text_below_12_pixels_on_a_phone(client: Client, browser
     make_track(BEST_ANLS_AT_BUDGET, slug="private", budgets=[1, 8])
     context = browser.new_context(viewport={"width": 390, "height": 844})
     for address in ("/", "/tracks/private/"):
-        assert open_page(context, client, address).evaluate(SMALL_TEXT) == []
+        page = open_page(context, client, address)
+        assert page.evaluate(SMALL_TEXT) == []
+        assert page.evaluate(OUTSIDE) == []
 
 
 def test_each_button_that_copies_is_named_by_its_part_and_says_what_it_did(
