@@ -39,8 +39,8 @@ PRE = '<pre{} tabindex="0" role="group" aria-label="Code {}{}">'
 SHELLS = {"sh", "bash"}
 # The address of a site in a command, for which the site's pages have their own.
 ANY_SITE = "PFL_SITE=https://…"
-# Tables with more columns don't fit a phone.
-MOST_COLUMNS = 2
+# In a card of a name and its meaning, neither needs a label.
+UNLABELED_COLUMNS = 2
 # A value in code is none.
 NUMBER = re.compile(r"[^A-Za-z`]*\d[^A-Za-z`]*")
 FILE_NAME = re.compile(r"[\w./-]+\.\w+")
@@ -146,7 +146,7 @@ def _name_rows(tokens: list[Token]) -> None:
 
 
 def _lay_out_tables(tokens: list[Token]) -> None:
-    """Make the name of a row its head, and a wide table of sentences one whose rows are cards on a phone.
+    """Make the name of a row its head, and a table of sentences one whose rows are cards on a phone.
 
     A table with a column of numbers keeps its columns, which are for comparison.
     """
@@ -160,11 +160,11 @@ def _lay_out_tables(tokens: list[Token]) -> None:
                 tokens[at + 1].tag = tokens[at + 3].tag = "th"
                 tokens[at + 1].attrSet("scope", "row")
         columns = [cells[number :: len(labels)] for number in range(len(labels))]
-        if len(labels) <= MOST_COLUMNS or any(
-            all(NUMBER.fullmatch(tokens[at + 1].content) for at in column) for column in columns
-        ):
+        if any(all(NUMBER.fullmatch(tokens[at + 1].content) for at in column) for column in columns):
             continue
         tokens[start].attrSet("class", "table-stacked")
+        if len(labels) <= UNLABELED_COLUMNS:
+            continue
         for label, column in zip(labels, columns, strict=True):
             for at in column:
                 if label and tokens[at].tag == "td" and tokens[at + 1].content:

@@ -35,14 +35,12 @@ class TextForm(forms.ModelForm[Submission]):
         if not tracks:
             return
         named = " and ".join(f"“{track}”" for track in tracks)
-        self.fields["description"].help_text = f"{MARKDOWN} Required in {named}."
-        code = f"A link to a commit is required in {named}, unless each run has files of the code."
-        self.fields["code_url"].help_text = code
+        self.fields["code_url"].help_text = "A link to a commit, unless each run has files of the code."
         for name in ("description", "code_url"):
             self.fields[name].widget.is_required_later = True
             # Beside the label, where others say that they are optional.
             self.fields[name].widget.required_when = (
-                "required in some tracks" if self.may_change_track else "required"
+                f"required in {named}" if self.may_change_track else "required"
             )
 
 

@@ -49,7 +49,7 @@ ATTRIBUTES = {
     "mtable": {"displaystyle", "scriptlevel"},
     "munder": {"accentunder"},
     "munderover": {"accent", "accentunder"},
-    "span": {"tabindex"},
+    "span": {"aria-label", "role", "tabindex"},
 }  # fmt: skip
 # A formula on a line of its own scrolls where it is too long, and a keyboard reaches it. It may be in a paragraph.
 CLASSES = {
@@ -68,6 +68,7 @@ MARGIN = re.compile(r' style="width: [0-9.]+%"')
 NUMBER = re.compile(r' style="width: [0-9.]+%;text-align: right;[^"]*"')
 LABELED = re.compile(r'id="([^"]*)"><mtext>\(([^<]*)\)</mtext>')
 REFERENCE = re.compile(r'<a href="#([^"]*)">\([^<]*\)</a>')
+FRAME = '<span class="formula" tabindex="0" role="group" aria-label="Formula">{}</span>'
 NOTHING = "<math></math>"
 # Where in the TeX that math-core was given.
 PLACE = re.compile(r"^[0-9]+: ")
@@ -160,7 +161,7 @@ def _as_code(formula: Formula, problem: str) -> Drawn:
 
 
 def _placed(html: str, formula: Formula) -> str:
-    return f'<span class="formula" tabindex="0">{html}</span>' if formula.is_display else html
+    return FRAME.format(html) if formula.is_display else html
 
 
 def is_within_limits(formula: str) -> bool:

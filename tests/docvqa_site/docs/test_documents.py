@@ -63,17 +63,19 @@ def test_terms_of_pages_and_of_the_glossary_lead_to_their_entries(client: Client
     assert list(library.GROUPS["Start here"])[-1] == "glossary"
 
 
-def test_a_row_has_its_name_as_its_head_and_a_wide_table_of_sentences_becomes_cards() -> None:
+def test_a_row_has_its_name_as_its_head_and_a_table_of_sentences_becomes_cards() -> None:
     html = document("errors").html
     row = html.partition('<tr id="row-e_artifact_kind">')[2].partition("</tr>")[0].strip()
     assert row.startswith('<th scope="row"><code>E_ARTIFACT_KIND</code></th>')
     assert re.findall(r"<td([^>]*)>", row) == [' data-label="meaning"', ' data-label="next step"']
-    for name in ("errors", "checks", "columns"):
+    for name in ("errors", "checks", "columns", "glossary"):
         assert '<table class="table table-stacked">' in document(name).html
     glossary = document("glossary").html
     assert glossary.count('<th scope="row">') == glossary.count("<tr") - glossary.count("<thead>")
-    # Two columns fit a phone, and numbers are for comparison.
-    assert "table-stacked" not in glossary + document("published-settings").html
+    # Below a name, its meaning needs no label.
+    assert "data-label" not in glossary
+    # Numbers are for comparison.
+    assert "table-stacked" not in document("published-settings").html
 
 
 def test_skipping_to_the_content_passes_the_list_of_headings(client: Client, db: None) -> None:

@@ -69,7 +69,8 @@ def test_the_preview_shows_runs_that_change_rank_and_who_is_notified(client: Cli
     page = client.post(f"/organize/tracks/{track.slug}/", fields(anls_threshold=0.8)).text
     assert "1 run loses its rank." in page
     assert "1 run changes rank." in page
-    assert re.search(r'At 0.9</a>.*?<td class="num">2</td><td class="num">1</td>', page, re.DOTALL)
+    ranks = '<td class="num" data-label="Now">2</td><td class="num" data-label="Then">1</td>'
+    assert re.search(rf"At 0.9</a>.*?{ranks}", page, re.DOTALL)
     assert (
         "2 people whose team has registered for this track, or has a draft or submission in it, are notified"
         in page

@@ -73,7 +73,11 @@ CASES = {
             "The privacy loss is\n$$\nL(x) = \\begin{cases} \\varepsilon & x < 0 \\\\ "
             "-\\varepsilon & x > 1\\;, \\end{cases}\n$$\nby symmetry."
         ],
-        ['<span class="formula" tabindex="0"><math display="block">', "<mtable", "by symmetry."],
+        [
+            '<span class="formula" tabindex="0" role="group" aria-label="Formula"><math display="block">',
+            "<mtable",
+            "by symmetry.",
+        ],
     ),
     "the definition of privacy, aligned in a paragraph": Case(
         [

@@ -54,16 +54,14 @@ def test_a_link_must_lead_to_one_version(link, is_commit):
     assert names_commit(link) is is_commit
 
 
-def test_the_forms_say_which_tracks_require_description_and_code(client, draft):
+def test_labels_say_which_tracks_require_description_and_code(client, draft):
     make_private_track(slug="lenient", name="Lenient track")
     client.force_login(draft.created_by)
     create, edit = reverse("submissions:create"), reverse("submissions:edit", args=[draft.pk])
     for address in (create, edit):
         page = client.get(address).text
-        assert f"on lines of their own. Required in “{draft.track}”." in page
-        assert f"A link to a commit is required in “{draft.track}”, unless" in page
-        assert "Required in “Lenient" not in page
-        needed = "required in some tracks" if address == create else "required"
+        assert "A link to a commit, unless each run has files of the code." in page
+        needed = f"required in “{draft.track}”" if address == create else "required"
         for label in ("Description", "Link to the code"):
             assert f'{label} <span class="optional">({needed})</span>' in page
         assert 'Link to a paper <span class="optional">' in page

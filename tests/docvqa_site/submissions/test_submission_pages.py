@@ -1,3 +1,4 @@
+import re
 from io import StringIO
 from uuid import uuid4
 
@@ -173,7 +174,9 @@ class TestDraftPage:
             ):
                 assert f'<a href="#{place}">{message}</a>' in html
                 assert f'id="{place}"' in html
-        # Nothing stands between the alert and what it announces.
+        alerts = re.findall(r'role="alert"[^>]*>(.*?)</p>', html)
+        assert alerts == (["<strong>Not submitted.</strong> Your quota is unchanged."] if tried else [])
+        # Nothing stands between these words and what they announce.
         announced = html.partition("What is missing or wrong:")[2].partition("The checkpoint is missing.")[0]
         assert "submissions used" not in announced
         # Each in a line, with advice where its place doesn't take what is missing.

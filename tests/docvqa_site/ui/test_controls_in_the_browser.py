@@ -16,10 +16,17 @@ pytestmark = [pytest.mark.django_db, pytest.mark.xdist_group("browser")]
 
 # A browser lets pages write to the clipboard only there, or with TLS.
 SITE = "http://localhost"
-LOW = """() => [...document.querySelectorAll(
-    ".breadcrumbs a, .page-contents a, .doc-contents a, thead a, summary, tbody th > a, .facts > * > a")]
-  .filter((link) => link.checkVisibility() && link.getBoundingClientRect().height < 24)
+LOW = """() => [...document.querySelectorAll("a[href], summary")]
+  .filter((link) => link.checkVisibility() && !link.closest("svg, .visually-hidden"))
+  .filter((link) => ["width", "height"].some((side) => link.getBoundingClientRect()[side] < 24))
   .map((link) => link.textContent)"""
+OUTSIDE = """() => [...document.querySelectorAll(".way g > rect ~ text")].filter((text) =>
+  text.getBoundingClientRect().right > text.parentElement.firstElementChild.getBoundingClientRect().right - 3)
+  .map((text) => text.textContent)"""
+SMALL_TEXT = """() => [...document.querySelectorAll("svg text")]
+  .filter((text) => text.checkVisibility())
+  .filter((text) => parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a < 12)
+  .map((text) => text.textContent)"""
 
 
 def open_page(context: BrowserContext, client: Client, address: str) -> Page:
@@ -39,11 +46,28 @@ def open_page(context: BrowserContext, client: Client, address: str) -> Page:
     return page
 
 
-def test_links_in_rows_are_at_least_24_pixels_high(client: Client, browser: Browser) -> None:
+def test_links_are_at_least_24_pixels_high_and_wide(client: Client, browser: Browser) -> None:
     make_track(FEWEST_BYTES, slug="bytes")
+    make_track(BEST_ANLS_AT_BUDGET, slug="private", budgets=[1, 8])
     context = browser.new_context(viewport={"width": 1280, "height": 800})
-    for address in ("/leaderboard/bytes/", "/tracks/bytes/", "/docs/faq/", "/docs/errors/"):
+    for address in (
+        "/leaderboard/bytes/",
+        "/tracks/bytes/",
+        "/tracks/private/",
+        "/docs/faq/",
+        "/docs/errors/",
+        "/account/login/",
+    ):
         assert open_page(context, client, address).evaluate(LOW) == []
+
+
+def test_figures_have_no_text_below_12_pixels_on_a_phone(client: Client, browser: Browser) -> None:
+    make_track(BEST_ANLS_AT_BUDGET, slug="private", budgets=[1, 8])
+    context = browser.new_context(viewport={"width": 390, "height": 844})
+    for address in ("/", "/tracks/private/"):
+        page = open_page(context, client, address)
+        assert page.evaluate(SMALL_TEXT) == []
+        assert page.evaluate(OUTSIDE) == []
 
 
 def test_each_button_that_copies_is_named_by_its_part_and_says_what_it_did(

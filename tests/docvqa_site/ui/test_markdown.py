@@ -60,7 +60,9 @@ def test_headings_come_below_those_of_the_page() -> None:
 def test_formulas_are_mathml_without_style() -> None:
     html = render_markdown("Noise $\\sigma = 1.2$:\n\n$$\n\\begin{aligned}a&=b\\\\c&=d\\end{aligned}\n$$\n")
     assert "<math><mi>σ</mi><mo>=</mo><mn>1.2</mn></math>" in html
-    assert '<span class="formula" tabindex="0"><math display="block">' in html
+    assert (
+        '<span class="formula" tabindex="0" role="group" aria-label="Formula"><math display="block">' in html
+    )
     assert '<mtd class="math-right">' in html
     assert " style=" not in html
 

@@ -4,7 +4,7 @@ import pytest
 from django.contrib.auth.models import Permission
 from django.contrib.staticfiles import finders
 from django.test import Client
-from playwright.sync_api import Browser, Route
+from playwright.sync_api import Browser, Route, expect
 
 from docvqa_site.notifications.kinds import Kind
 from docvqa_site.notifications.models import Notification
@@ -54,3 +54,21 @@ def test_the_menu_has_one_line(client: Client, role: str, browser: Browser) -> N
         page.set_viewport_size({"width": width, "height": 700})
         height, menus, fits = page.evaluate(LOOK)
         assert (height < ONE_LINE, menus, fits) == (True, 1, True), width
+
+
+def test_the_menu_of_an_account_has_the_whole_name(client: Client, browser: Browser) -> None:
+    person = make_user(name="Maximiliane Featherstonehaugh")
+    client.force_login(person)
+    body = client.get("/leaderboard/").getvalue()
+    page = browser.new_page()
+    page.route("**/*", answer_static_files)
+    page.route(
+        f"{SITE}/page/", lambda route: route.fulfill(content_type="text/html; charset=utf-8", body=body)
+    )
+    for width, menu in ((1280, ".account-menu"), (390, ".site-menu")):
+        page.set_viewport_size({"width": width, "height": 700})
+        page.goto(f"{SITE}/page/")
+        page.locator(f"{menu} > summary").click()
+        line = page.locator(f"{menu} .menu-user")
+        expect(line).to_have_text(f"Logged in as {person.name}")
+        assert line.evaluate("one => one.scrollWidth <= one.clientWidth")
