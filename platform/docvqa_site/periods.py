@@ -47,8 +47,8 @@ PERIODS: dict[str, Period] = {
     ),
     "mails": Period(
         "Emails to you",
-        "they are delivered; undeliverable ones are kept for {days} days so that the organizers can resend them",
-        "they are delivered; undeliverable ones are kept without a limit",
+        "the text: until delivery; recipient, subject and time: {days} days longer. Undeliverable ones: {days} days",
+        "the text: until delivery; recipient, subject and time: no limit. Undeliverable ones: no limit",
         "RETENTION_MAIL_DAYS",
     ),
     "notifications": Period(

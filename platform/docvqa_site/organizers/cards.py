@@ -158,7 +158,7 @@ def _records(organizer: User) -> Iterator[Fact]:
     yield _fact(organizer, "Evaluations, with failed ones", "evaluation.evaluation")
     yield _fact(organizer, "Examinations", "evaluation.examination")
     yield _fact(organizer, "Run tokens", "submissions.runtoken")
-    yield _fact(organizer, "Emails that wait or failed", "mail.outgoingmail")
+    yield _fact(organizer, "Emails", "mail.outgoingmail")
 
 
 def _fact(organizer: User, text: str, model: str, query: str = "") -> Fact:
