@@ -249,6 +249,7 @@ def test_a_method_is_marked_as_baseline_once_confirmed_and_unmarked(client: Clie
     page = client.post(f"/organize/runs/{run.pk}/baseline/", unconfirmed, follow=True).text
     assert "Nothing was changed" in page
     assert 'name="confirmed" value="yes" required> The organizers made this method' in page
+    assert "Baselines keep their ranks" in page
     run.submission.refresh_from_db()
     assert not run.submission.is_baseline
     for answer, expected in (({**unconfirmed, "confirmed": "yes"}, True), ({"is_baseline": "no"}, False)):
