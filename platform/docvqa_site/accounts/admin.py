@@ -103,12 +103,13 @@ class UserAdmin(AuditedAdmin[User], DjangoUserAdmin[User]):
         fieldsets = super().get_fieldsets(request, obj)
         if obj is None:
             return fieldsets
-        closed = {
-            "password": not self.has_change_permission(request, obj),
-            "emails": not request.user.has_perm("mail.view_outgoingmail"),
+        may_read = {
+            "password": self.has_change_permission(request, obj),
+            "emails": request.user.has_perm("mail.view_outgoingmail"),
         }
+        closed = {name for name, may in may_read.items() if not may}
         return [
-            (name, {**options, "fields": [field for field in options["fields"] if not closed.get(field)]})
+            (name, {**options, "fields": [field for field in options["fields"] if field not in closed]})
             for name, options in fieldsets
         ]
 

@@ -69,8 +69,8 @@ class OutgoingMailAdmin(ReadOnlyAdmin[OutgoingMail]):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, object] | None = None
     ) -> HttpResponse:
-        context = {"title": "Emails", "subtitle": None if hidden_from(request.user) is None else HIDDEN}
-        return super().changelist_view(request, {**context, **(extra_context or {})})
+        note = {} if hidden_from(request.user) is None else {"subtitle": HIDDEN}
+        return super().changelist_view(request, {**note, **(extra_context or {})})
 
     def has_send_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("mail.change_outgoingmail")

@@ -29,6 +29,7 @@ class OutgoingMail(models.Model):
     error = models.TextField(blank=True)
 
     class Meta:
+        verbose_name = "email"
         ordering = ["due_at", "pk"]
         indexes = [
             models.Index(

@@ -10,6 +10,10 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        migrations.AlterModelOptions(
+            name='outgoingmail',
+            options={'ordering': ['due_at', 'pk'], 'verbose_name': 'email'},
+        ),
         migrations.RemoveIndex(
             model_name='outgoingmail',
             name='mails_to_send',
