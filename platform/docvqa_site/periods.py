@@ -47,8 +47,8 @@ PERIODS: dict[str, Period] = {
     ),
     "mails": Period(
         "Emails to you",
-        "the text: until delivery; recipient, subject and time: {days} days longer. Undeliverable ones: {days} days",
-        "the text: until delivery; recipient, subject and time: no limit. Undeliverable ones: no limit",
+        "{days} days after they were delivered or given up; the text of a delivered one is deleted at once",
+        "no limit; the text of a delivered one is deleted at once",
         "RETENTION_MAIL_DAYS",
     ),
     "notifications": Period(

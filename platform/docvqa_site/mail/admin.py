@@ -1,5 +1,7 @@
 """The mails as organizers see them. Texts aren't shown: a mail may contain a link that opens somebody's account."""
 
+from datetime import datetime
+
 from django.contrib import admin, messages
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -44,12 +46,12 @@ class OutgoingMailAdmin(ReadOnlyAdmin[OutgoingMail]):
 
     list_display = (
         "subject",
-        "recipients",
+        "to",
         "state",
         "created_at",
         "delivered_at",
         "attempts",
-        "due_at",
+        "next_attempt",
         "error",
     )
     list_filter = (StateFilter,)
@@ -57,6 +59,14 @@ class OutgoingMailAdmin(ReadOnlyAdmin[OutgoingMail]):
     fields = (*list_display[:-1], "failed_at", "error")
     search_fields = ("subject", "recipients")
     actions = ("send_again",)
+
+    @admin.display(description="to")
+    def to(self, mail: OutgoingMail) -> str:
+        return ", ".join(mail.recipients)
+
+    @admin.display(ordering="due_at", empty_value="–")
+    def next_attempt(self, mail: OutgoingMail) -> datetime | None:
+        return mail.due_at if mail.state == "waiting" else None
 
     @override
     def get_queryset(self, request: HttpRequest) -> QuerySet[OutgoingMail]:

@@ -25,7 +25,7 @@ class OutgoingMail(models.Model):
     due_at = models.DateTimeField(default=timezone.now)
     attempts = models.PositiveSmallIntegerField(default=0)
     failed_at = models.DateTimeField(null=True, blank=True)
-    delivered_at = models.DateTimeField(null=True, blank=True)
+    delivered_at = models.DateTimeField("given to the mail server", null=True, blank=True)
     error = models.TextField(blank=True)
 
     class Meta:

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 from django.test import Client
 from django.urls import reverse
@@ -71,7 +73,15 @@ def test_mails_are_found_by_recipient_and_subject(
 ) -> None:
     page = organizer.get(reverse(LIST), {"q": term}).text
     assert "Has arrived" in page
+    assert ">ben@example.org<" in page
     assert "Reset your password" not in page
+
+
+def test_only_a_mail_that_waits_has_a_next_attempt(organizer: Client, delivered: OutgoingMail) -> None:
+    waits_for_none = re.compile(r'field-next_attempt[^>]*">–<')
+    assert len(waits_for_none.findall(organizer.get(reverse(LIST)).text)) == 2
+    OutgoingMail.objects.filter(pk=delivered.pk).update(delivered_at=None)
+    assert len(waits_for_none.findall(organizer.get(reverse(LIST)).text)) == 1
 
 
 def test_a_delivered_mail_has_no_text_left_to_send_again(organizer: Client, delivered: OutgoingMail) -> None:

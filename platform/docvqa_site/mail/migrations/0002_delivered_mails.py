@@ -21,7 +21,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='outgoingmail',
             name='delivered_at',
-            field=models.DateTimeField(blank=True, null=True),
+            field=models.DateTimeField(blank=True, null=True, verbose_name='given to the mail server'),
         ),
         migrations.AddIndex(
             model_name='outgoingmail',
