@@ -1,6 +1,7 @@
 """The mails as organizers see them. Texts aren't shown: a mail may contain a link that opens somebody's account."""
 
 from datetime import datetime
+from typing import Any
 
 from django.contrib import admin, messages
 from django.db.models import Q, QuerySet
@@ -21,7 +22,8 @@ STATES = {
 }
 # How subjects begin that say who reviews a proof, and what was decided.
 ABOUT_PROOFS = "Proof of "
-HIDDEN = (
+OF_OTHERS = "You are on a team, so delivered emails to other people aren't listed."
+OF_PROOFS = (
     "Delivered emails about proofs aren't listed, since there are proofs that you may still have to judge, or have a "
     "conflict of interest about."
 )
@@ -40,6 +42,15 @@ class StateFilter(admin.SimpleListFilter):
         return queryset.filter(STATES.get(self.value() or "", Q()))
 
 
+def _hidden(reader: Any) -> tuple[Q | None, str]:
+    """Return which delivered mails are hidden, as in the audit trail, and a note that says so; None and "" if none."""
+    if hasattr(reader, "membership"):
+        return ~Q(recipients=[reader.email]), OF_OTHERS
+    if hidden_from(reader) is not None:
+        return Q(subject__contains=ABOUT_PROOFS), OF_PROOFS
+    return None, ""
+
+
 @admin.register(OutgoingMail)
 class OutgoingMailAdmin(ReadOnlyAdmin[OutgoingMail]):
     """Mails and what became of them. Organizers may send those again that weren't delivered."""
@@ -55,6 +66,7 @@ class OutgoingMailAdmin(ReadOnlyAdmin[OutgoingMail]):
         "error",
     )
     list_filter = (StateFilter,)
+    empty_value_display = "–"
     ordering = ("-created_at", "-pk")
     fields = (*list_display[:-1], "failed_at", "error")
     search_fields = ("subject", "recipients")
@@ -64,23 +76,22 @@ class OutgoingMailAdmin(ReadOnlyAdmin[OutgoingMail]):
     def to(self, mail: OutgoingMail) -> str:
         return ", ".join(mail.recipients)
 
-    @admin.display(ordering="due_at", empty_value="–")
+    @admin.display(ordering="due_at")
     def next_attempt(self, mail: OutgoingMail) -> datetime | None:
         return mail.due_at if mail.state == "waiting" else None
 
     @override
     def get_queryset(self, request: HttpRequest) -> QuerySet[OutgoingMail]:
+        hidden, _ = _hidden(request.user)
         mails = super().get_queryset(request)
-        if hidden_from(request.user) is None:
-            return mails
-        return mails.exclude(STATES["delivered"], subject__contains=ABOUT_PROOFS)
+        return mails if hidden is None else mails.exclude(STATES["delivered"] & hidden)
 
     @override
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, object] | None = None
     ) -> HttpResponse:
-        note = {} if hidden_from(request.user) is None else {"subtitle": HIDDEN}
-        return super().changelist_view(request, {**note, **(extra_context or {})})
+        _, note = _hidden(request.user)
+        return super().changelist_view(request, {"subtitle": note or None, **(extra_context or {})})
 
     def has_send_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("mail.change_outgoingmail")

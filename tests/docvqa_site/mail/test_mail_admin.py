@@ -8,7 +8,7 @@ from django.utils import timezone
 from docvqa_site.audit.models import AuditEntry
 from docvqa_site.mail.models import OutgoingMail
 from tests.docvqa_site.admin_actions import run
-from tests.docvqa_site.factories import make_user
+from tests.docvqa_site.factories import make_team, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -75,6 +75,19 @@ def test_mails_are_found_by_recipient_and_subject(
     assert "Has arrived" in page
     assert ">ben@example.org<" in page
     assert "Reset your password" not in page
+
+
+def test_whoever_competes_sees_no_delivered_mails_to_others(client: Client, delivered: OutgoingMail) -> None:
+    member = make_user("olga@example.org", is_staff=True, is_superuser=True)
+    make_team(member)
+    own = {"recipients": ["olga@example.org"], "delivered_at": timezone.now()}
+    OutgoingMail.objects.create(subject="Your own", **own)
+    client.force_login(member)
+    page = client.get(reverse(LIST)).text
+    assert "You are on a team" in page
+    assert "Your own" in page
+    assert "Reset your password" in page
+    assert "Has arrived" not in page
 
 
 def test_only_a_mail_that_waits_has_a_next_attempt(organizer: Client, delivered: OutgoingMail) -> None:
