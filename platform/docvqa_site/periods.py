@@ -47,8 +47,8 @@ PERIODS: dict[str, Period] = {
     ),
     "mails": Period(
         "Emails to you",
-        "they are delivered; undeliverable ones are kept for {days} days so that the organizers can resend them",
-        "they are delivered; undeliverable ones are kept without a limit",
+        "{days} days after they were delivered or given up; the text of a delivered one is deleted at once",
+        "no limit; the text of a delivered one is deleted at once",
         "RETENTION_MAIL_DAYS",
     ),
     "notifications": Period(

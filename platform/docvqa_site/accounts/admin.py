@@ -17,6 +17,9 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from typing_extensions import override
 
 from docvqa_site.accounts.confirming import ask_again
@@ -52,7 +55,7 @@ class UserAdmin(AuditedAdmin[User], DjangoUserAdmin[User]):
     list_filter = ["is_active", "is_staff", "is_superuser", "groups"]
     search_fields = ["email", "name"]
     ordering = ["email"]
-    readonly_fields = ["last_login", "date_joined", "erasure_due_at", "erased_at", "second_factor"]
+    readonly_fields = ["last_login", "date_joined", "erasure_due_at", "erased_at", "second_factor", "emails"]
     # People change their own address, because only they can verify the new one.
     set_once = ["email"]
     personal = ["email", "name", "orcid"]
@@ -60,7 +63,7 @@ class UserAdmin(AuditedAdmin[User], DjangoUserAdmin[User]):
     # The audit trail names people, so they are deactivated instead.
     may_delete = False
     fieldsets = [
-        (None, {"fields": ["email", "name", "password"]}),
+        (None, {"fields": ["email", "emails", "name", "password"]}),
         ("Rights", {"fields": ["is_active", *RIGHTS]}),
         ("Times", {"fields": ["last_login", "date_joined", "erasure_due_at", "erased_at", "second_factor"]}),
     ]
@@ -96,12 +99,17 @@ class UserAdmin(AuditedAdmin[User], DjangoUserAdmin[User]):
 
     @override
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Leave out the password for whoever may only look: its button would lead to a page that they may not open."""
+        """Leave out what would lead to a page that the reader may not open."""
         fieldsets = super().get_fieldsets(request, obj)
-        if obj is None or self.has_change_permission(request, obj):
+        if obj is None:
             return fieldsets
+        may_read = {
+            "password": self.has_change_permission(request, obj),
+            "emails": request.user.has_perm("mail.view_outgoingmail"),
+        }
+        closed = {name for name, may in may_read.items() if not may}
         return [
-            (name, {**options, "fields": [field for field in options["fields"] if field != "password"]})
+            (name, {**options, "fields": [field for field in options["fields"] if field not in closed]})
             for name, options in fieldsets
         ]
 
@@ -128,6 +136,12 @@ class UserAdmin(AuditedAdmin[User], DjangoUserAdmin[User]):
     @admin.display(description="Has a second factor", boolean=True)
     def second_factor(self, user: User) -> bool:
         return user.has_second_factor
+
+    @admin.display(description="emails")
+    def emails(self, user: User) -> SafeString:
+        """Return a link to the emails to the person, for those who say that none has arrived."""
+        address = reverse("admin:mail_outgoingmail_changelist", query={"q": user.email})
+        return format_html('<a href="{}">What was sent to this address</a>', address)
 
     @mass_action(
         "Reset the second factor, which was lost",

@@ -357,7 +357,7 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         "is_baseline",
         "Baseline",
-        "Whether the submission is one of the organizers' baselines.",
+        "Whether the submission is one of the organizers' baselines, which keep their ranks.",
         lambda row: row.entry.is_baseline,
         type=bool,
     ),

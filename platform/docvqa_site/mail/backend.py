@@ -12,6 +12,9 @@ from typing_extensions import override
 
 from docvqa_site.mail.models import OutgoingMail
 
+# A header by which a mail asks that its row be deleted once it is delivered; it isn't sent.
+FORGOTTEN = "X-Forgotten-Once-Delivered"
+
 
 class OutboxBackend(BaseEmailBackend):
     """Stores mails for `manage.py deliver_mail`."""
@@ -37,8 +40,9 @@ def _stored(message: EmailMessage) -> OutgoingMail:
 
 
 def restored(mail: OutgoingMail) -> EmailMultiAlternatives:
+    headers = {name: value for name, value in mail.headers.items() if name != FORGOTTEN}
     message = EmailMultiAlternatives(
-        mail.subject, mail.body, mail.sender, mail.recipients, reply_to=mail.reply_to, headers=mail.headers
+        mail.subject, mail.body, mail.sender, mail.recipients, reply_to=mail.reply_to, headers=headers
     )
     if mail.html:
         message.attach_alternative(mail.html, "text/html")

@@ -16,7 +16,7 @@ from django.core.mail.backends.base import BaseEmailBackend
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
-from docvqa_site.mail.backend import restored
+from docvqa_site.mail.backend import FORGOTTEN, restored
 from docvqa_site.mail.models import OutgoingMail
 
 logger = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ class MailServerError(Exception):
 
 def waiting() -> QuerySet[OutgoingMail]:
     """Return the mails that will be tried, or tried again."""
-    return OutgoingMail.objects.filter(failed_at=None)
+    return OutgoingMail.objects.filter(failed_at=None, delivered_at=None)
 
 
 def deliver_due() -> int:
@@ -79,9 +79,20 @@ def _deliver(mail: OutgoingMail, connection: BaseEmailBackend) -> bool:
         if not isinstance(error, ABOUT_THE_MAIL):
             raise MailServerError(str(error) or type(error).__name__) from error
     else:
-        OutgoingMail.objects.filter(pk=mail.pk).delete()
+        _keep_trace(mail)
         logger.info("Delivered mail %d after %d attempts.", mail.pk, mail.attempts + 1)
     return True
+
+
+def _keep_trace(mail: OutgoingMail) -> None:
+    """Mark the mail as delivered, without anything that it says: a link in it may work once."""
+    row = OutgoingMail.objects.filter(pk=mail.pk)
+    if FORGOTTEN in mail.headers:
+        row.delete()
+        return
+    row.update(
+        delivered_at=timezone.now(), failed_at=None, error="", body="", html="", headers={}, reply_to=[]
+    )
 
 
 def _claim(mail: OutgoingMail) -> bool:
@@ -93,7 +104,8 @@ def _claim(mail: OutgoingMail) -> bool:
 def _put_off(mail: OutgoingMail, error: Exception) -> None:
     attempts, now = mail.attempts + 1, timezone.now()
     described = f"{type(error).__name__}: {error}"
-    row = OutgoingMail.objects.filter(pk=mail.pk)
+    # Another process may have delivered it since the lease ended.
+    row = OutgoingMail.objects.filter(pk=mail.pk, delivered_at=None)
     if _is_permanent(error) or attempts >= MAX_ATTEMPTS:
         row.update(failed_at=now, error=described)
         logger.error("Gave up on mail %d after %d attempts: %s", mail.pk, attempts, type(error).__name__)

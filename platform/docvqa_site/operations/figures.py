@@ -114,10 +114,11 @@ def workforces(found: Iterable[QueueWorker], now: datetime) -> dict[str, Workfor
 
 def outbox() -> Outbox:
     """Return how many mails wait, and since when."""
+    waits = Q(failed_at=None, delivered_at=None)
     numbers = OutgoingMail.objects.aggregate(
-        waiting=Count("pk", filter=Q(failed_at=None)),
+        waiting=Count("pk", filter=waits),
         failed=Count("failed_at"),
-        oldest=Min("created_at", filter=Q(failed_at=None)),
+        oldest=Min("created_at", filter=waits),
     )
     oldest_s = (timezone.now() - numbers["oldest"]).total_seconds() if numbers["oldest"] else 0.0
     return Outbox(numbers["waiting"], numbers["failed"], oldest_s)

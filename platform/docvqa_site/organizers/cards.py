@@ -10,12 +10,13 @@ from django.db.models import Case, Count, F, Q, QuerySet, Value, When
 from django.template.defaultfilters import pluralize
 from django.urls import reverse
 
-from docvqa_site.accounts.groups import ORGANIZERS, REVIEWERS
+from docvqa_site.accounts.groups import REVIEWERS
 from docvqa_site.accounts.models import TRACK_ORGANIZERS, User
 from docvqa_site.accounts.selectors import is_reviewer
 from docvqa_site.boards.models import FinalResults
 from docvqa_site.challenge.models import StaffInvitation
 from docvqa_site.challenge.rankings import WITH_PROOFS
+from docvqa_site.challenge.selectors import organizers_of_all_tracks
 from docvqa_site.downloads.models import Download, Terms
 from docvqa_site.news.models import NewsItem
 from docvqa_site.reviews.selectors import appealed
@@ -27,7 +28,6 @@ NEW = timedelta(days=7)
 # How the members of each group are called.
 GROUPS = {
     REVIEWERS: ("reviewer", ""),
-    ORGANIZERS: ("organizer", " of all tracks"),
     TRACK_ORGANIZERS: ("organizer", " of single tracks"),
 }
 
@@ -52,6 +52,7 @@ def counted_for(judged: QuerySet[Submission]) -> dict[str, QuerySet[Any]]:
     return {
         "drafts": _drafts(),
         "pending invitations": StaffInvitation.objects.filter(accepted_at=None),
+        "organizers of all tracks": organizers_of_all_tracks(),
         "superusers": User.objects.filter(is_active=True, is_superuser=True),
         "open appeals": private.filter(appealed(), state=SubmissionState.SUBMITTED),
         "downloads": Download.objects.filter(is_offered=True),
@@ -115,16 +116,14 @@ def _people(organizer: User, counts: Mapping[str, int]) -> Iterator[Fact]:
         "submissions.submission",
         f"?state__exact={SubmissionState.DRAFT}",
     )
+    people = reverse("organizers:people") if organizer.has_perm("challenge.change_track") else ""
+    yield Fact(f"{_number(counts['organizers of all tracks'], 'organizer')} of all tracks", people)
     groups = Group.objects.in_bulk([*GROUPS], field_name="name")
     # Superusers, and people with permissions of their own, are in no group.
     for name, (noun, which) in GROUPS.items():
         of_group = f"?is_active__exact=1&groups__id__exact={groups[name].pk}"
         yield _fact(organizer, f"{_number(counts.get(name, 0), noun)}{which}", "accounts.user", of_group)
-    may_see = organizer.has_perm("challenge.change_track")
-    yield Fact(
-        _number(counts["pending invitations"], "pending invitation"),
-        reverse("organizers:people") if may_see else "",
-    )
+    yield Fact(_number(counts["pending invitations"], "pending invitation"), people)
     superusers = _number(counts["superusers"], "superuser")
     everything = "?is_active__exact=1&is_superuser__exact=1"
     yield _fact(organizer, f"{superusers}, who can also review and organize", "accounts.user", everything)
@@ -158,7 +157,7 @@ def _records(organizer: User) -> Iterator[Fact]:
     yield _fact(organizer, "Evaluations, with failed ones", "evaluation.evaluation")
     yield _fact(organizer, "Examinations", "evaluation.examination")
     yield _fact(organizer, "Run tokens", "submissions.runtoken")
-    yield _fact(organizer, "Emails that wait or failed", "mail.outgoingmail")
+    yield _fact(organizer, "Emails", "mail.outgoingmail")
 
 
 def _fact(organizer: User, text: str, model: str, query: str = "") -> Fact:

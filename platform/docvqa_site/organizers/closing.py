@@ -5,9 +5,10 @@ final results of the same phase, and the page of the earlier one links to it.
 """
 
 import gzip
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -160,6 +161,11 @@ def standings(phase: Phase, length: int = SHOWN_RANKS) -> list[dict[str, object]
         }
         for board, rows in zip(boards, found, strict=True)
     ]
+
+
+def baselines(standings: Iterable[Mapping[str, Any]]) -> int:
+    """Return how many of the ranks the organizers' baselines hold."""
+    return sum(row["is_baseline"] for board in standings for row in board["rows"])
 
 
 def unranked(phase: Phase) -> list[dict[str, object]]:

@@ -33,7 +33,7 @@ def close(request: UserRequest, slug: str, phase_id: int) -> HttpResponseBase:
         else:
             messages.success(request, "The final results are published and announced.")
             return redirect(results)
-    now = timezone.now()
+    now, standings = timezone.now(), closing.standings(phase)
     conditions = closing.conditions(phase, now)
     context = {
         "track": phase.track,
@@ -42,7 +42,8 @@ def close(request: UserRequest, slug: str, phase_id: int) -> HttpResponseBase:
         "conditions": conditions,
         "is_ready": closing.is_ready(conditions),
         "warnings": list(closing.warnings(phase, now)),
-        "standings": closing.standings(phase),
+        "standings": standings,
+        "baselines": closing.baselines(standings),
         "unranked": closing.unranked(phase),
         "publication": publication,
         "seen": closing.version_of(phase),

@@ -176,7 +176,11 @@ def mark(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     if marked and request.POST.get("confirmed") != "yes":
         return _back(request, run_id, UNCONFIRMED, messages.WARNING)
     mark_baseline(submission, marked, request.user)
-    text = "It is a baseline." if marked else "The method is no longer marked as a baseline."
+    text = (
+        "The method is now marked as a baseline."
+        if marked
+        else "The method is no longer marked as a baseline."
+    )
     return _back(request, run_id, text)
 
 

@@ -5,7 +5,7 @@ import secrets
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.core.mail import send_mail
+from django.core.mail import EmailMessage
 from django.db import DatabaseError, transaction
 from django.urls import reverse
 from django.utils import timezone
@@ -15,6 +15,7 @@ from docvqa_site.accounts.rights import is_last_superuser
 from docvqa_site.accounts.services import end_access
 from docvqa_site.audit.models import record
 from docvqa_site.audit.versions import boards_changed
+from docvqa_site.mail.backend import FORGOTTEN
 from docvqa_site.notifications.kinds import Kind
 from docvqa_site.notifications.sending import notify
 from docvqa_site.people.exporting import person_of
@@ -104,12 +105,12 @@ def erase(user: User) -> None:
         _rename_if_empty(team)
     record(None, "user.erased", user)
     boards_changed()
-    send_mail(
+    EmailMessage(
         f"{settings.ACCOUNT_EMAIL_SUBJECT_PREFIX}Your account is deleted",
         "Your account and what the site stored about you are deleted. Your teams' results stay, without your name.\n",
-        None,
-        [address],
-    )
+        to=[address],
+        headers={FORGOTTEN: "yes"},
+    ).send()
 
 
 @transaction.atomic

@@ -110,7 +110,7 @@ def _sessions(person: Person) -> QuerySet[Session]:
 
 
 def _mails(person: Person) -> QuerySet[OutgoingMail]:
-    """Return the mails to the person that wait, or that the site has given up on."""
+    """Return the mails to the person that wait, were given up, or were delivered lately."""
     addresses = {address.lower() for address in person.addresses}
     rows = OutgoingMail.objects.values_list("pk", "recipients").iterator()
     found = [key for key, to in rows if addresses & {address.lower() for address in to}]
@@ -198,10 +198,10 @@ HOLDINGS: dict[str, Holding] = dict(
         (
             "mail.OutgoingMail",
             Holding(
-                "Emails to you that haven't been delivered yet (without their texts)",
+                "Recent emails to you (without their texts)",
                 Fate.ERASED,
                 _mails,
-                ("subject", "recipients", "created_at", "failed_at"),
+                ("subject", "recipients", "created_at", "delivered_at", "failed_at"),
             ),
         ),
         _held(

@@ -86,7 +86,7 @@ class SubmissionAdmin(PrivateAdmin[Submission]):
 
     @mass_action(
         "Mark as baseline",
-        effect="Baselines have no rank: the runs below them on the boards move up.",
+        effect="Baselines keep their ranks and are labeled on the leaderboards, where visitors can hide them.",
         permissions=["change"],
     )
     def mark_as_baseline(self, request: HttpRequest, queryset: QuerySet[Submission]) -> None:
@@ -94,7 +94,7 @@ class SubmissionAdmin(PrivateAdmin[Submission]):
 
     @mass_action(
         "Remove the baseline mark",
-        effect="Their runs are ranked from now on: the runs below them on the boards move down.",
+        effect="They keep their ranks. The leaderboards no longer label them or hide them with the baselines.",
         permissions=["change"],
     )
     def unmark_as_baseline(self, request: HttpRequest, queryset: QuerySet[Submission]) -> None:

@@ -15,7 +15,7 @@ from django.contrib.sessions.models import Session
 from django.core.management import call_command
 from django.db import transaction
 from django.db.models import Exists, F, Max, Model, OuterRef, QuerySet, Window
-from django.db.models.functions import RowNumber
+from django.db.models.functions import Coalesce, RowNumber
 from django.utils import timezone
 
 from docvqa_site.challenge.models import Phase, Track
@@ -73,12 +73,13 @@ def remove_checkpoints(now: datetime, limit: int) -> int:
 
 
 def remove_mails(now: datetime, limit: int) -> int:
-    """Remove mails that were given up long ago. Those that wait stay; delivered ones are deleted at once."""
+    """Remove mails that were delivered or given up long ago. Those that wait stay."""
     before = cutoff("mails", now)
     if before is None:
         return 0
-    given_up = OutgoingMail.objects.filter(failed_at__lt=before).order_by("failed_at", "pk")
-    return OutgoingMail.objects.filter(pk__in=list(given_up.values_list("pk", flat=True)[:limit])).delete()[0]
+    ended = OutgoingMail.objects.annotate(ended_at=Coalesce("delivered_at", "failed_at"))
+    old = ended.filter(ended_at__lt=before).order_by("ended_at", "pk").values_list("pk", flat=True)
+    return OutgoingMail.objects.filter(pk__in=list(old[:limit])).delete()[0]
 
 
 def remove_notifications(now: datetime, limit: int) -> int:

@@ -8,6 +8,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from docvqa_site.mail import delivery
+from docvqa_site.mail.backend import FORGOTTEN
 from docvqa_site.mail.delivery import MAX_ATTEMPTS, MailServerError, deliver_due
 from docvqa_site.mail.models import OutgoingMail
 from tests.services.mail import HangingMailServer, MailServer
@@ -37,13 +38,53 @@ def make_due() -> None:
     OutgoingMail.objects.update(due_at=timezone.now())
 
 
-def test_a_mail_waits_in_the_database_and_is_gone_once_delivered(server: MailServer) -> None:
+def test_a_mail_waits_in_the_database_and_is_sent_once(server: MailServer) -> None:
     write()
     assert server.received == []
     assert deliver_due() == 1
     (message,) = server.received
     assert (message["To"], message["Subject"]) == ("ada@example.org", "Your run has been scored")
+    make_due()
+    assert deliver_due() == 0
+
+
+def test_of_a_delivered_mail_nothing_stays_but_to_whom_about_what_and_when(server: MailServer) -> None:
+    message = EmailMultiAlternatives(
+        "Reset your password", "https://site.example/secret", "site@example.org", ["ada@example.org"],
+        headers={"List-Unsubscribe": "<https://site.example/secret>"}, reply_to=["ben@example.org"],
+    )  # fmt: skip
+    message.attach_alternative("<p>https://site.example/secret</p>", "text/html")
+    message.send()
+    deliver_due()
+    (row,) = OutgoingMail.objects.values()
+    assert (row["recipients"], row["subject"]) == (["ada@example.org"], "Reset your password")
+    assert row["delivered_at"] is not None
+    assert "secret" not in str(row)
+    assert "ben@example.org" not in str(row)
+
+
+def test_of_one_that_asks_for_it_nothing_stays_at_all(server: MailServer) -> None:
+    headers = {FORGOTTEN: "yes"}
+    EmailMessage("Deleted", "text", "site@example.org", ["ada@example.org"], headers=headers).send()
+    deliver_due()
+    assert FORGOTTEN not in server.received[0]
     assert not OutgoingMail.objects.exists()
+
+
+def test_a_late_rejection_does_not_undo_a_delivery_by_another_process(
+    server: MailServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write()
+    server.rejected["ada@example.org"] = "550"
+    put_off = delivery._put_off
+
+    def delivered_meanwhile(mail: OutgoingMail, error: Exception) -> None:
+        OutgoingMail.objects.update(delivered_at=timezone.now())
+        put_off(mail, error)
+
+    monkeypatch.setattr(delivery, "_put_off", delivered_meanwhile)
+    deliver_due()
+    assert OutgoingMail.objects.get().failed_at is None
 
 
 def test_a_mail_is_part_of_the_transaction_that_it_reports(server: MailServer) -> None:
@@ -97,7 +138,7 @@ def test_a_mail_that_is_rejected_for_now_is_tried_again_later(server: MailServer
     write("ben@example.org")
     deliver_due()
     assert [message["To"] for message in server.received] == ["ben@example.org"]
-    mail = OutgoingMail.objects.get()
+    mail = OutgoingMail.objects.get(delivered_at=None)
     assert mail.due_at > timezone.now() + timedelta(seconds=30)
     assert deliver_due() == 0
     server.rejected.clear()

@@ -1,4 +1,4 @@
-"""Mails that were given up are removed after some time; those that wait are not."""
+"""Mails that were delivered or given up are removed after some time; those that wait are not."""
 
 from datetime import datetime, timedelta
 
@@ -14,12 +14,15 @@ pytestmark = pytest.mark.django_db
 LONG_AGO = timedelta(days=5000)
 
 
-def make_mail(*, given_up: timedelta | None = None, created: timedelta = LONG_AGO) -> OutgoingMail:
+def make_mail(
+    *, given_up: timedelta | None = None, delivered: timedelta | None = None, created: timedelta = LONG_AGO
+) -> OutgoingMail:
     now = timezone.now()
     failed_at: datetime | None = None if given_up is None else now - given_up
+    delivered_at = None if delivered is None else now - delivered
     return OutgoingMail.objects.create(
         subject="Your score", body="…", sender="site@example.org", recipients=["ada@example.org"],
-        created_at=now - created, failed_at=failed_at,
+        created_at=now - created, failed_at=failed_at, delivered_at=delivered_at,
     )  # fmt: skip
 
 
@@ -28,6 +31,13 @@ def test_those_that_were_given_up_long_ago_are_removed() -> None:
     kept = [make_mail(given_up=timedelta(days=29)), make_mail()]
     assert clean_up()["mails"] == 1
     assert set(OutgoingMail.objects.all()) == set(kept)
+
+
+def test_so_are_those_that_were_delivered_long_ago() -> None:
+    make_mail(delivered=timedelta(days=31))
+    kept = make_mail(delivered=timedelta(days=29))
+    assert clean_up()["mails"] == 1
+    assert OutgoingMail.objects.get() == kept
 
 
 def test_of_many_the_oldest_are_removed_first() -> None:

@@ -95,6 +95,8 @@ def test_uploads_mails_disk_and_processes_are_shown(client: Client) -> None:
     make_upload(team, b"123", state=UploadState.ABORTED)
     OutgoingMail.objects.create(subject="a", body="b", sender="c", recipients=["d"])
     OutgoingMail.objects.create(subject="a", body="b", sender="c", recipients=["d"], failed_at=timezone.now())
+    for _ in range(2):
+        OutgoingMail.objects.create(recipients=["d"], delivered_at=timezone.now())
     show_life(Process.CLOCK)
     found = metrics(client)
     assert (found["pfl_store_files",], found["pfl_store_bytes",]) == (1, 4)

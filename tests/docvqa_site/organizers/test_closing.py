@@ -26,7 +26,7 @@ from docvqa_site.notifications.models import Notification
 from docvqa_site.organizers.closing import version_of, warnings
 from docvqa_site.reviews.models import Decision, ProofReview, RunAppeal
 from docvqa_site.submissions.models import RunState, SubmissionState
-from docvqa_site.submissions.services import disqualify
+from docvqa_site.submissions.services import disqualify, mark_baseline
 from tests.docvqa_site.factories import (
     change_results,
     make_organizer,
@@ -119,6 +119,19 @@ def test_closing_publishes_files_that_verify_a_citation_and_an_announcement(
     first.save()
     assert client.get("/results/autumn/files/track.csv").content == table
     assert "Small" in client.get("/results/autumn/").text
+
+
+def test_it_says_how_many_of_the_ranks_are_the_organizers_own(client: Client, organizer) -> None:
+    track, phase = ended_track()
+    first = add(track, "Small", bytes_total=10)
+    add(track, "Big", bytes_total=30)
+    assert "baseline" not in client.get(address(phase)).text
+    mark_baseline(first.submission, True, organizer)
+    assert "1 of these ranks is held by the organizers' baselines." in unescape(
+        client.get(address(phase)).text
+    )
+    preview = unescape(client.post(address(phase), FORM).text)
+    assert "1 of these ranks is held by the organizers' baselines." in preview
 
 
 def test_a_preview_shows_the_announcement_and_all_rows_of_the_files_first(client: Client, organizer) -> None:

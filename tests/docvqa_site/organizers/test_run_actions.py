@@ -53,6 +53,16 @@ def run():
     )
 
 
+def test_the_page_of_a_run_leads_to_its_track_and_its_place_on_the_board(client: Client, run) -> None:
+    slug = run.submission.track.slug
+    sign_in_organizer(client, "organize", "view_submission")
+    page = client.get(f"/organize/runs/{run.pk}/").text
+    assert f'<a href="/leaderboard/{slug}/">#1 of 1</a>' in page
+    assert f'href="/organize/tracks/{slug}/"' not in page
+    sign_in_organizer(client, "organize", "view_submission", "change_track")
+    assert f'<a href="/organize/tracks/{slug}/">' in client.get(f"/organize/runs/{run.pk}/").text
+
+
 def test_runs_are_listed_and_found_by_the_state_of_their_proof(client: Client, organizer) -> None:
     track = make_track(BEST_ANLS_AT_BUDGET, required_reviews=1)
     waits, accepted = (
@@ -141,7 +151,7 @@ def test_a_disqualified_run_is_listed_without_a_rank_and_with_the_reason(
     # Mailed although the team has turned such mails off.
     assert ["has been" in sent.subject for sent in mail.outbox] == [True, False]
     assert "run: requalified by" in (page := client.get(address).text)
-    assert "<dt>Rank</dt><dd>#1 of 2" in page
+    assert ">#1 of 2" in page
     assert ("Recomputed ε</dt>" in page) is (budget is not None)
     assert boards_of(track)[0].rows[0].entry.run == runs[0].pk
 
@@ -249,6 +259,7 @@ def test_a_method_is_marked_as_baseline_once_confirmed_and_unmarked(client: Clie
     page = client.post(f"/organize/runs/{run.pk}/baseline/", unconfirmed, follow=True).text
     assert "Nothing was changed" in page
     assert 'name="confirmed" value="yes" required> The organizers made this method' in page
+    assert "Baselines keep their ranks" in page
     run.submission.refresh_from_db()
     assert not run.submission.is_baseline
     for answer, expected in (({**unconfirmed, "confirmed": "yes"}, True), ({"is_baseline": "no"}, False)):

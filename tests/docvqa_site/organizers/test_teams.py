@@ -2,6 +2,7 @@
 
 import re
 from datetime import timedelta
+from urllib.parse import quote
 
 import pytest
 from django.core import mail
@@ -94,6 +95,16 @@ def test_addresses_and_messages_are_shown_to_who_may_read_them(
     page = client.get(address(submission)).text
     assert owner_of(submission.team).email in page
     assert "Which deviation?" not in page
+
+
+def test_who_may_read_the_list_of_emails_gets_from_an_address_to_what_was_sent_there(
+    client: Client, submission: Submission
+) -> None:
+    sign_in_organizer(client, "organize", "view_submission", "view_user")
+    link = f'/admin/mail/outgoingmail/?q={quote(owner_of(submission.team).email)}"'
+    assert link not in client.get(address(submission)).text
+    sign_in_organizer(client, "organize", "view_submission", "view_user", "view_outgoingmail")
+    assert link in client.get(address(submission)).text
 
 
 def test_a_competitor_sees_nothing_of_the_track(

@@ -19,7 +19,14 @@ from docvqa_site.notifications.preferences import choose_mails
 from docvqa_site.organizers.track_changes import quota_sentence
 from docvqa_site.reviews.models import Decision, ProofReview
 from docvqa_site.submissions.models import RunState, SubmissionState
-from tests.docvqa_site.factories import make_organizer, make_run, make_submission, make_track, make_user
+from tests.docvqa_site.factories import (
+    make_organizer,
+    make_run,
+    make_submission,
+    make_track,
+    make_user,
+    sign_in_organizer,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -117,6 +124,13 @@ def test_the_forms_say_which_rules_reach_ranked_runs_and_when_a_reason_is_requir
     page = client.get(f"/organize/tracks/{track.slug}/rules/").text
     assert "applies only to new submissions" in page
     assert 'Reason <span class="optional">(optional)' in page
+
+
+def test_the_runs_of_the_track_are_linked_for_who_may_read_them(client: Client, organizer, track) -> None:
+    link = f'href="/organize/runs/?track={track.slug}"'
+    assert link not in client.get(f"/organize/tracks/{track.slug}/").text
+    sign_in_organizer(client, "organize", "change_track", "view_submission")
+    assert link in client.get(f"/organize/tracks/{track.slug}/").text
 
 
 def test_registrations_and_their_questions_are_linked(client: Client, organizer, track) -> None:

@@ -14,10 +14,12 @@ from django.core.management import CommandError, call_command
 from django.db import models
 from django.test import Client
 from django.utils import timezone
+from pytest_django import Settings
 
 from docvqa_site.accounts.models import User
 from docvqa_site.accounts.services import create_token, make_reviewer, update_profile, vouch_for_address
 from docvqa_site.audit.models import AuditEntry, record
+from docvqa_site.mail.delivery import deliver_due
 from docvqa_site.mail.models import OutgoingMail
 from docvqa_site.notifications.kinds import Kind
 from docvqa_site.notifications.sending import notify
@@ -74,6 +76,7 @@ def ada(client: Client) -> User:
     invite(make_team(host), ADDRESS, by=host)
     notify([ada], Kind.TEAM, "Hello", [f"Dear {NAME}"])
     OutgoingMail.objects.create(subject="Hello", body=NAME, sender="site@example.org", recipients=[ADDRESS])
+    OutgoingMail.objects.create(subject="Read", recipients=[ADDRESS], delivered_at=timezone.now())
     record(host, "user.changed", ada, changes={"is_staff": [True, False]})
     return ada
 
@@ -133,6 +136,16 @@ def test_nothing_says_who_an_erased_person_was_and_what_they_did_stays(ada: User
     assert [message.to for message in mail.outbox] == [[ADDRESS]]
     assert {name for name in exported(str(ada.pk)) if HOLDINGS[name].fate is Fate.ERASED} == set()
     assert make_user(ADDRESS)
+
+
+def test_not_even_the_last_email_to_an_erased_person_stays(ada: User, settings: Settings) -> None:
+    settings.EMAIL_BACKEND = "docvqa_site.mail.backend.OutboxBackend"
+    settings.MAIL_DELIVERY_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
+    mail.outbox.clear()
+    person("erase", ADDRESS, "--yes")
+    deliver_due()
+    assert [message.to for message in mail.outbox] == [[ADDRESS]]
+    assert not OutgoingMail.objects.exists()
 
 
 def test_nobody_logs_in_as_an_erased_person_again(client: Client, ada: User) -> None:

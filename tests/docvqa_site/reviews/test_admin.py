@@ -6,6 +6,7 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
+from docvqa_site.mail.models import OutgoingMail
 from docvqa_site.reviews.assignments import assign
 from docvqa_site.reviews.deadlines import default_due
 from docvqa_site.reviews.drafts import Draft
@@ -192,3 +193,18 @@ def test_the_list_takes_as_many_queries_for_many_as_for_one(
         accept(scored_submission(), make_reviewer())
     with django_assert_max_num_queries(len(one)):
         client.get(LIST)
+
+
+def test_delivered_emails_do_not_say_who_reviews_a_proof_that_one_may_still_judge(
+    client, submission, reviewer, settings
+):
+    settings.EMAIL_BACKEND = "docvqa_site.mail.backend.OutboxBackend"
+    assign(submission, reviewer, default_due(), actor=make_organizer("organize"))
+    OutgoingMail.objects.update(delivered_at=timezone.now())
+    OutgoingMail.objects.create(subject="Password changed", recipients=[], delivered_at=timezone.now())
+    client.force_login(make_user(is_staff=True, is_superuser=True))
+    page = client.get(reverse("admin:mail_outgoingmail_changelist")).text
+    assert "Password changed" in page
+    assert "please review" not in page
+    ProofReview.objects.all().delete()
+    assert "please review" in client.get(reverse("admin:mail_outgoingmail_changelist")).text

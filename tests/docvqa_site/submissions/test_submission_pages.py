@@ -594,7 +594,9 @@ class TestAdmin:
     def test_a_submission_is_marked_as_baseline(self, organizer):
         submission = make_complete_draft()
         address = reverse("admin:submissions_submission_changelist")
-        admin_actions.run(organizer, address, "mark_as_baseline", submission.pk)
+        asked = admin_actions.choose(organizer, address, "mark_as_baseline", submission.pk)
+        assert "Baselines keep their ranks" in asked.text
+        admin_actions.confirm(organizer, address, asked)
         submission.refresh_from_db()
         assert submission.is_baseline
 
