@@ -35,6 +35,7 @@ def run(request: HttpRequest, submission_id: UUID, run_id: UUID) -> HttpResponse
     files = list(public_files(submission_id, run_id))
     kinds = {file.kind for file in files}
     checks = shown_checks(shown.run, kinds)
+    by_subject = summaries(checks)
     context = {
         "submission": submission,
         "run": shown.run,
@@ -50,7 +51,8 @@ def run(request: HttpRequest, submission_id: UUID, run_id: UUID) -> HttpResponse
         "signed_by": _signed_by(shown),
         "files": files,
         "checks": checks,
-        "summaries": summaries(checks),
+        "summaries": by_subject,
+        "has_doubts": len(by_subject) == 0 or any(one.doubts for one in by_subject),
         "still_false": _still_false(shown),
         "is_explained": request.GET.get("explain") == "1",
         "has_restricted": not all(check.is_public for check in checks),
