@@ -18,7 +18,9 @@ from docvqa_site.submissions.lifted import lifting_of
 from docvqa_site.submissions.models import RunToken, Submission
 from docvqa_site.submissions.views import shown_submission
 from docvqa_site.teams.models import fingerprint
-from evaluator.messages.jobs import ArtifactKind, Step
+from evaluator.messages.jobs import ArtifactKind, CheckStatus, Step
+
+FINDINGS = (CheckStatus.FAILED, CheckStatus.FLAGGED)
 
 
 @require_safe
@@ -35,7 +37,6 @@ def run(request: HttpRequest, submission_id: UUID, run_id: UUID) -> HttpResponse
     files = list(public_files(submission_id, run_id))
     kinds = {file.kind for file in files}
     checks = shown_checks(shown.run, kinds)
-    by_subject = summaries(checks)
     context = {
         "submission": submission,
         "run": shown.run,
@@ -51,8 +52,8 @@ def run(request: HttpRequest, submission_id: UUID, run_id: UUID) -> HttpResponse
         "signed_by": _signed_by(shown),
         "files": files,
         "checks": checks,
-        "summaries": by_subject,
-        "has_doubts": len(by_subject) == 0 or any(one.doubts for one in by_subject),
+        "summaries": summaries(checks),
+        "has_findings": any(one.check.status in FINDINGS for one in checks),
         "still_false": _still_false(shown),
         "is_explained": request.GET.get("explain") == "1",
         "has_restricted": not all(check.is_public for check in checks),
