@@ -220,7 +220,8 @@ def test_the_page_of_a_method_says_how_sure_an_auc_is_beside_a_plot_and_without_
     sure = {"providers": 120, "least_auc": 0.67, "auc": 0.75, "auc_interval": (0.65, 0.85)}
     stated = (
         '"AUC of the attack">0.75 <div class="muted small">95% interval 0.65–0.85</div> '
-        '<div class="muted small">significant from 0.67</div></td><td class="num" data-label="Providers tested">120</td>'
+        '<div class="muted small">significant from 0.67</div></td>'
+        '<td class="num" data-label="Providers tested">120</td>'
     )
     without_epsilon = track_runs(track)[0]
     change_results(without_epsilon, leakage=sure)
