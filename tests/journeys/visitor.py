@@ -44,7 +44,7 @@ def _read_about_the_leader(hands: Hands, track: str) -> None:
     expect(page.get_by_role("group", name="Verdict")).to_contain_text(STATUS)
     address = page.url
     hands.press(page.get_by_role("link", name=re.compile("^Evidence")).first)
-    expect(page.locator("table.checks").get_by_text("passed").last).to_be_visible()
+    expect(page.locator(".checks-summary").get_by_text("passed").last).to_be_visible()
     hands.open(address)
     entry = page.locator("pre[aria-label^='BibTeX entry']").first.inner_text()
     assert method in entry.replace("{", "").replace("}", "")

@@ -18,12 +18,12 @@ from evaluator.messages.leakage import Interval, Leakage
 GUESSING = 0.5
 # Where the axis begins at the latest: guessing has some room below it.
 LOWEST = 0.4
-# The figures whose largest possible value follows from ε: fields of `Leakage`, their names, their bounds in a sentence,
+# The figures whose largest possible value follows from ε: fields of `Leakage`, their names, the names of their bounds,
 # and for a true positive rate its false positive rate.
 FIGURES = {
-    "balanced_accuracy": ("Balanced accuracy", "balanced accuracy {}", None),
-    "tpr_at_1_percent": ("TPR at 1% FPR", "true-positive rate {} at a false-positive rate of 1%", 0.01),
-    "tpr_at_10_percent": ("TPR at 10% FPR", "true-positive rate {} at a false-positive rate of 10%", 0.1),
+    "balanced_accuracy": ("Balanced accuracy", "Max. balanced accuracy", None),
+    "tpr_at_1_percent": ("TPR at 1% FPR", "Max. TPR at 1% FPR", 0.01),
+    "tpr_at_10_percent": ("TPR at 10% FPR", "Max. TPR at 10% FPR", 0.1),
 }
 AUC_TEXT = "{:.2f}".format
 BELOW = ' <div class="muted small">{}</div>'
@@ -36,7 +36,7 @@ class Figure:
 
     Attributes:
         name: What it is, at the run's ε.
-        limit: Its bound in a sentence, with a place for the value.
+        limit: What its bound is called.
         value: None where nothing significant was found.
         interval: None where no value was found, or where it was measured before intervals were stated.
         bound: The most that ε allows; None where it isn't known.
@@ -125,33 +125,30 @@ def measured(runs: Iterable[Run]) -> list[Measured]:
     ]
 
 
-def stated(runs: Iterable[Run]) -> list[tuple[str, str]]:
-    """Return the budget of each run with a measured leakage, and in sentences what was found, how surely, and the most
-    that ε allows.
+def stated(runs: Iterable[Run]) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return the budget of each run with a measured leakage, and cells after their heads: what was found, how surely,
+    and the most that ε allows.
     """
     return [
-        (at_budget(run.budget, "{}") or "Result", _in_words(leakage, _figures(run, leakage)))
+        (at_budget(run.budget, "{}") or "Result", _stated_cells(leakage, _figures(run, leakage)))
         for run in runs
         if (leakage := run.results.leakage)
     ]
 
 
-def _in_words(leakage: Leakage, figures: Sequence[Figure]) -> str:
+def _stated_cells(leakage: Leakage, figures: Sequence[Figure]) -> list[tuple[str, str]]:
     least = "" if leakage.least_auc is None else f"{leakage.least_auc:.2f}"
     if leakage.auc is None:
-        found = f"No significant leakage (n.s.){least and f': AUC below {least}'}"
-        note = ""
+        notes = [least and f"AUC below {least}"]
     else:
-        found = f"AUC {leakage_text(leakage)}"
-        if leakage.auc_interval:
-            found += f" (95% interval {_range(leakage.auc_interval, AUC_TEXT)})"
-        note = least and f"; an AUC of at least {least} is significant"
-    limits = [figure.limit.format(figure.bound_text) for figure in figures if figure.bound_text]
-    sentences = [
-        f"{found}, measured on {leakage.providers} providers{note}",
-        f"Upper bounds for any attack at this ε: {'; '.join(limits)}" if limits else "",
+        interval = leakage.auc_interval and f"95% interval {_range(leakage.auc_interval, AUC_TEXT)}"
+        notes = [interval or "", least and f"significant from {least}"]
+    below = [markup(BELOW, note) for note in notes if note]
+    return [
+        ("AUC of the attack", markup("{}{}", leakage_text(leakage), SafeString("".join(below)))),
+        ("Providers tested", str(leakage.providers)),
+        *((figure.limit, figure.bound_text) for figure in figures if figure.bound_text),
     ]
-    return " ".join(f"{sentence}." for sentence in sentences if sentence)
 
 
 def verdict(found: Sequence[Measured]) -> LeakageVerdict:

@@ -1,6 +1,6 @@
 """What a track's page says about its rules and files, in the order of the track's kind."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from django.utils import timezone
 
@@ -37,6 +37,8 @@ FACTS: dict[str, tuple[str, Callable[[Track], str]]] = {
     ),
     "required_reviews": ("Required reviewers", lambda track: str(track.required_reviews)),
 }
+# Those that decide nothing before a team looks for them.
+DETAILS = ("delta", "accountant", "adjacency", "drawn_rounds", "challenges_per_day", "required_reviews")
 FILES = {
     ArtifactKind.CHECKPOINT: "All tensors of the reference architecture, in one `.safetensors` file or in shards with "
     "an index; frozen tensors keep the values of the base weights",
@@ -60,15 +62,25 @@ LEAKAGE = (
 
 
 def facts_of(track: Track) -> list[tuple[str, str]]:
-    """Return the rules of the track that only its kind has, each with its name."""
-    found = [(FACTS[field][0], FACTS[field][1](track)) for field in track.kind.fields if field in FACTS]
-    if track.leakage_set:
-        found.append(("Leakage", LEAKAGE))
+    """Return the rules of the track that only its kind has, each with its name, without the details."""
+    found = _found(track, FACTS.keys() - DETAILS)
     if track.requires_code:
         found.append(("Description and code", CODE))
     if track.submission_license:
         found.append(("License of submissions", track.submission_license))
     return found
+
+
+def details_of(track: Track) -> list[tuple[str, str]]:
+    """Return the rest of these rules."""
+    found = _found(track, DETAILS)
+    if track.leakage_set:
+        found.append(("Leakage", LEAKAGE))
+    return found
+
+
+def _found(track: Track, fields: Collection[str]) -> list[tuple[str, str]]:
+    return [(FACTS[field][0], FACTS[field][1](track)) for field in track.kind.fields if field in fields]
 
 
 def files_of(track: Track) -> Iterator[tuple[str, str, str]]:

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from docvqa_site.accounts.requests import UserRequest
 from docvqa_site.challenge import registering
 from docvqa_site.challenge.deadlines import Deadline, calendar
-from docvqa_site.challenge.facts import facts_of, files_of
+from docvqa_site.challenge.facts import details_of, facts_of, files_of
 from docvqa_site.challenge.forms import AnswersForm
 from docvqa_site.challenge.models import Registration, RegistrationState, TeamRegistration, Track
 from docvqa_site.challenge.sections import with_sections
@@ -45,6 +45,7 @@ def rules_of(found: Track) -> dict[str, Any]:
         "current": found.phase_at(now),
         "changes": found.rule_changes.all(),
         "facts": facts_of(found),
+        "details": details_of(found),
         "files": files_of(found),
     }
 

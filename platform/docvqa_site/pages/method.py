@@ -133,6 +133,7 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "names_team": names_team,
         "has_attached_code": code_files(submission).exists(),
         "is_short": 0 < len(submission.description) <= SHORT_CHARACTERS,
+        "has_problems": any(one.problems for one in status["statuses"]),
         "may_withdraw": may_withdraw(submission, membership),
         "withdrawal": WithdrawalForm(),
         "withdrawal_warning": withdrawal_warning(submission) if membership else "",

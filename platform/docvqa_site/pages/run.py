@@ -18,7 +18,9 @@ from docvqa_site.submissions.lifted import lifting_of
 from docvqa_site.submissions.models import RunToken, Submission
 from docvqa_site.submissions.views import shown_submission
 from docvqa_site.teams.models import fingerprint
-from evaluator.messages.jobs import ArtifactKind, Step
+from evaluator.messages.jobs import ArtifactKind, CheckStatus, Step
+
+FINDINGS = (CheckStatus.FAILED, CheckStatus.FLAGGED)
 
 
 @require_safe
@@ -51,6 +53,7 @@ def run(request: HttpRequest, submission_id: UUID, run_id: UUID) -> HttpResponse
         "files": files,
         "checks": checks,
         "summaries": summaries(checks),
+        "has_findings": any(one.check.status in FINDINGS for one in checks),
         "still_false": _still_false(shown),
         "is_explained": request.GET.get("explain") == "1",
         "has_restricted": not all(check.is_public for check in checks),

@@ -44,7 +44,7 @@ def test_the_board_shows_it_and_ranks_nothing_by_it(client, track):
     html = client.get("/leaderboard/bytes/").content.decode()
     assert cells(html) == ["0.65", "n.s.", "–"]
     assert re.findall(r"board-top\">(\d)", html) == ["1", "2", "3"]
-    assert "only ε limits what any attack can find" in html
+    assert "only ε limits them all" in html
 
 
 def test_wherever_nothing_significant_is_shown_so_is_the_auc_below_which_it_lies(client, track):
@@ -57,7 +57,7 @@ def test_wherever_nothing_significant_is_shown_so_is_the_auc_below_which_it_lies
             address
         )
     assert (
-        "<dd>No significant leakage (n.s.): AUC below 0.67, measured on 120 providers.</dd>"
+        'n.s. <div class="muted small">AUC below 0.67</div></td><td class="num" data-label="Providers tested">120</td>'
         in client.get(first.submission.get_absolute_url()).text
     )
 
@@ -198,27 +198,38 @@ def test_a_method_without_significant_leakage_says_so_beside_the_most_that_epsil
     run = add(track, "Tight", budget=1, epsilon=0.9, anls=0.5, leakage=NOTHING, membership=bounds)
     html = client.get(run.submission.get_absolute_url()).text
     assert (
-        "<dt>ε\xa0=\xa01</dt><dd>No significant leakage (n.s.), measured on 40 providers. Upper bounds for any "
-        "attack at this ε: balanced accuracy 60%; true-positive rate 2% at a false-positive rate of 1%.</dd>"
+        '<th scope="row">ε\xa0=\xa01</th><td class="num" data-label="AUC of the attack">n.s.</td>'
+        '<td class="num" data-label="Providers tested">40</td>'
+        '<td class="num" data-label="Max. balanced accuracy">60%</td>'
+        '<td class="num" data-label="Max. TPR at 1% FPR">2%</td></tr>'
     ) in html
+    assert "“Max.” is this limit for any attack" in html
 
 
 def test_a_method_without_epsilon_shows_what_was_measured(client, track):
     pages = [client.get(run.submission.get_absolute_url()).text for run in track_runs(track)]
-    assert "<dt>Result</dt><dd>AUC 0.65, measured on 40 providers.</dd>" in pages[0]
-    assert "<dt>Result</dt><dd>No significant leakage (n.s.), measured on 40 providers.</dd>" in pages[1]
+    for page, found in zip(pages, ("0.65", "n.s."), strict=False):
+        assert (
+            f'<th scope="row">Result</th><td class="num" data-label="AUC of the attack">{found}</td>'
+            '<td class="num" data-label="Providers tested">40</td></tr>'
+        ) in page
+        assert "“Max.”" not in page
 
 
 def test_the_page_of_a_method_says_how_sure_an_auc_is_beside_a_plot_and_without_one(client, track):
     sure = {"providers": 120, "least_auc": 0.67, "auc": 0.75, "auc_interval": (0.65, 0.85)}
-    stated = "<dd>AUC 0.75 (95% interval 0.65–0.85), measured on 120 providers; an AUC of at least 0.67 is significant."
+    stated = (
+        '"AUC of the attack">0.75 <div class="muted small">95% interval 0.65–0.85</div> '
+        '<div class="muted small">significant from 0.67</div></td>'
+        '<td class="num" data-label="Providers tested">120</td>'
+    )
     without_epsilon = track_runs(track)[0]
     change_results(without_epsilon, leakage=sure)
     page = client.get(without_epsilon.submission.get_absolute_url()).text
     assert stated in page
     assert "Leakage vs. ε" not in page
     private = measured_page(client, 0.9, **sure)
-    assert f"{stated} Upper bounds for any attack at this ε: balanced accuracy 90%;" in private
+    assert f'{stated}<td class="num" data-label="Max. balanced accuracy">90%</td>' in private
     assert "Leakage vs. ε" in private
 
 

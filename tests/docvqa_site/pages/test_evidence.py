@@ -318,6 +318,14 @@ def test_a_check_states_what_was_expected_where_it_has_such_a_value(client: Clie
     assert "73,728,000 bytes" in page
 
 
+def test_single_checks_are_unfolded_where_one_found_something(client: Client, run: Run) -> None:
+    address = reverse("submissions:run", args=[run.submission_id, run.pk])
+    for status, is_open in (("passed", ""), ("no_power", ""), ("flagged", " open"), ("failed", " open")):
+        change_results(run, checks=[{"id": "record.rounds", "status": status}])
+        assert f'<details class="all-checks"{is_open}>' in page_of(client, run), status
+        assert '<details class="all-checks" open>' in client.get(f"{address}?explain=1").text
+
+
 def test_the_evidence_for_an_anonymous_team_is_its_own_and_the_organizers_alone(
     client: Client, run: Run
 ) -> None:

@@ -74,7 +74,7 @@ def test_a_table_of_seen_and_unseen_providers_alone_speaks_of_no_types(client, s
         change_results(run, question_types=[{**TYPES[0], "name": name} for name in PROVIDERS.values()])
     text = " ".join(client.get(submission.get_absolute_url()).text.split())
     assert '<h2 id="by-type">ANLS on seen and unseen providers</h2>' in text
-    assert "The table lists the questions about providers that were in the training data (seen)" in text
+    assert "“Seen” providers were in the training data" in text
     assert "question type" not in text
 
 

@@ -45,6 +45,16 @@ def test_every_submission_is_in_one_part(reviewer):
     }
 
 
+def test_empty_parts_share_a_line(client, reviewer):
+    page = client.get(QUEUE).text
+    assert page.count("<h2") == 1
+    assert "Waiting for the team: none" in page
+    ask(scored_submission(), make_reviewer())
+    page = client.get(QUEUE).text
+    assert page.count("<h2") == 2
+    assert "Waiting for the team: none" not in page
+
+
 def test_a_submission_that_is_evaluated_again_stays_in_its_part(reviewer):
     submission = scored_submission()
     submission.runs.update(state=RunState.QUEUED)

@@ -155,6 +155,22 @@ class TestStatusPage:
         assert "Withdraw this submission" not in html
         assert html.index("E_LOG_ROW") < html.index('<h2 id="description">')
 
+    def test_the_steps_of_a_finished_evaluation_are_folded_unless_one_had_a_problem(self, client):
+        run = make_run(state=RunState.SCORED)
+        evaluate(run, step=Step.SCORING, state=EvaluationState.PASSED)
+        client.force_login(run.submission.created_by)
+        folded = "<details>\n      <summary>Steps of the evaluation"
+        assert folded in client.get(run.submission.get_absolute_url()).text
+        failed = make_run(run.submission, state=RunState.REJECTED, budget=8)
+        report(
+            evaluate(failed, step=Step.VALIDATE, state=EvaluationState.REJECTED),
+            Step.VALIDATE,
+            problems=[PROBLEM],
+        )
+        html = client.get(run.submission.get_absolute_url()).text
+        assert folded not in html
+        assert "<details open>\n      <summary>Steps of the evaluation" in html
+
     def test_a_scored_run_shows_where_its_score_comes_from(self, client):
         run = make_run(state=RunState.SCORED)
         evaluation = evaluate(run, step=Step.SCORING, state=EvaluationState.PASSED)

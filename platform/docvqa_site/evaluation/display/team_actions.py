@@ -79,7 +79,7 @@ def _visibility(submission: Submission) -> str:
         return "Practice scores are visible only to your team and the organizers."
     if submission.is_unpublished:
         return "Scored runs are unpublished."
-    return "Scored runs are listed on the leaderboard, with a rank or with the reason why they have none."
+    return ""
 
 
 def news_of(submission: Submission, states: Collection[RunState]) -> list[str]:
@@ -92,7 +92,7 @@ def news_of(submission: Submission, states: Collection[RunState]) -> list[str]:
             "close this page."
         )
     elif RunState.SCORED in states:
-        news.append(f"The evaluation is complete. {_visibility(submission)}")
+        news.append(f"The evaluation is complete. {_visibility(submission)}".strip())
     elif submission.refunded_for == Refund.REJECTED:
         news.append(f"Every run was rejected. Nothing was published, and the {submission.slot} was returned.")
     elif RunState.REJECTED in states:
