@@ -20,8 +20,6 @@ STATES = {
     "delivered": Q(delivered_at__isnull=False),
     "failed": Q(failed_at__isnull=False),
 }
-# How subjects begin that say who reviews a proof, and what was decided.
-ABOUT_PROOFS = "Proof of "
 OF_OTHERS = "You are on a team, so delivered emails to other people aren't listed."
 OF_PROOFS = (
     "Delivered emails about proofs aren't listed, since there are proofs that you may still have to judge, or have a "
@@ -47,7 +45,7 @@ def _hidden(reader: Any) -> tuple[Q | None, str]:
     if hasattr(reader, "membership"):
         return ~Q(recipients=[reader.email]), OF_OTHERS
     if hidden_from(reader) is not None:
-        return Q(subject__contains=ABOUT_PROOFS), OF_PROOFS
+        return Q(about_review=True), OF_PROOFS
     return None, ""
 
 

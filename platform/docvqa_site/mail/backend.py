@@ -12,8 +12,9 @@ from typing_extensions import override
 
 from docvqa_site.mail.models import OutgoingMail
 
-# A header by which a mail asks that its row be deleted once it is delivered; it isn't sent.
-FORGOTTEN = "X-Forgotten-Once-Delivered"
+# Headers that aren't sent. By one, a mail asks that its row be deleted once it is delivered; another says that it is
+# about the review of a proof.
+FORGOTTEN, ABOUT_REVIEW = "X-Forgotten-Once-Delivered", "X-About-Review"
 
 
 class OutboxBackend(BaseEmailBackend):
@@ -35,7 +36,8 @@ def _stored(message: EmailMessage) -> OutgoingMail:
         sender=message.from_email,
         recipients=list(message.to),
         reply_to=list(message.reply_to),
-        headers={name: str(value) for name, value in message.extra_headers.items()},
+        headers={name: str(value) for name, value in message.extra_headers.items() if name != ABOUT_REVIEW},
+        about_review=ABOUT_REVIEW in message.extra_headers,
     )
 
 

@@ -12,6 +12,8 @@ class OutgoingMail(models.Model):
 
     `due_at` is when the next attempt may begin. Whoever begins one moves it into the future first, so that two
     processes don't send the same mail, and one that dies loses none.
+
+    One `about_review` of a proof says who reviews it, or what was decided.
     """
 
     subject = models.TextField()
@@ -27,6 +29,7 @@ class OutgoingMail(models.Model):
     failed_at = models.DateTimeField(null=True, blank=True)
     delivered_at = models.DateTimeField("given to the mail server", null=True, blank=True)
     error = models.TextField(blank=True)
+    about_review = models.BooleanField(default=False)
 
     class Meta:
         verbose_name = "email"

@@ -44,6 +44,8 @@ OF_ORGANIZERS = {
     Kind.DEADLINES: "For organizers: a phase has ended, and is to be closed.",
     Kind.ANNOUNCEMENTS: "For organizers: someone accepts your invitation to review or organize.",
 }
+# What says who reviews a proof, or what was decided.
+ABOUT_REVIEWS = frozenset({Kind.PROOFS, Kind.REVIEWING})
 ALWAYS_MAILED = frozenset({Kind.SECURITY})
 # The official decisions of the organizers, in the words of pages and mails.
 OFFICIAL = "disqualifications and changes of rules and deadlines"

@@ -8,7 +8,8 @@ from django.db import transaction
 from django.urls import reverse
 
 from docvqa_site.accounts.models import User
-from docvqa_site.notifications.kinds import ALWAYS_MAILED, OFFICIAL, Kind
+from docvqa_site.mail.backend import ABOUT_REVIEW
+from docvqa_site.notifications.kinds import ABOUT_REVIEWS, ALWAYS_MAILED, OFFICIAL, Kind
 from docvqa_site.notifications.models import MailTurnedOff, Notification
 from docvqa_site.notifications.preferences import link_token
 
@@ -71,6 +72,8 @@ def _mail(
 ) -> EmailMessage:
     preferences = settings.SITE_URL + reverse("notifications:list")
     headers = {"Auto-Submitted": "auto-generated"}
+    if kind in ABOUT_REVIEWS:
+        headers[ABOUT_REVIEW] = "yes"
     if kind in ALWAYS_MAILED:
         footer = "You can't unsubscribe from emails about your account's security."
     elif is_official:

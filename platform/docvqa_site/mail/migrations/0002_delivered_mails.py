@@ -23,6 +23,11 @@ class Migration(migrations.Migration):
             name='delivered_at',
             field=models.DateTimeField(blank=True, null=True, verbose_name='given to the mail server'),
         ),
+        migrations.AddField(
+            model_name='outgoingmail',
+            name='about_review',
+            field=models.BooleanField(default=False),
+        ),
         migrations.AddIndex(
             model_name='outgoingmail',
             index=models.Index(condition=models.Q(('delivered_at__isnull', True), ('failed_at__isnull', True)), fields=['due_at'], name='mails_waiting'),
