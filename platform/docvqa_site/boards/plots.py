@@ -205,6 +205,11 @@ class PlottedMethod:
         return f"{self.name} (baseline)" if self.is_baseline else self.name
 
     @property
+    def short_name(self) -> str:
+        """The same, or where that is too long to be written beside a mark its name alone, shortened."""
+        return self.known_as if len(self.known_as) <= NAME_CHARACTERS else _short(self.name)
+
+    @property
     def status(self) -> str:
         """Whether reviewers have accepted its proof, in words."""
         return _status(self.is_verified)
@@ -259,7 +264,7 @@ def budgets_plot(
                 f"{method.known_as}: ANLS {cut(score, method.decimals)}{at_budget(budgets[number])}, {method.status}",
                 method.url,
                 # At the end of its line.
-                _short(method.known_as) if place < NAMED and number == curve[-1][0] else "",
+                method.short_name if place < NAMED and number == curve[-1][0] else "",
                 is_hollow=not method.is_verified,
             )
             for place, (method, curve) in enumerate(zip(methods, curves, strict=True))

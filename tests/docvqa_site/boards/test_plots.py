@@ -99,6 +99,17 @@ def test_a_name_that_is_cut_ends_in_an_ellipsis(client, track):
     assert set(re.findall(r"<text[^>]*>(Sparse[^<]*)<", html)) == {"Sparse updates with e…"}
 
 
+def test_a_name_is_not_cut_to_say_that_it_is_a_baseline(client):
+    private = make_track(BEST_ANLS_AT_BUDGET, slug="private", budgets=[1, 4])
+    for title, anls in (("FL-PROVIDER-DP", 0.4), ("Plain", 0.6)):
+        add(private, title, budget=1.0, epsilon=0.9, anls=anls)
+    Submission.objects.update(is_baseline=True)
+    names = re.findall(
+        r"<text[^>]*>(FL-[^<]*|Plain[^<]*)<", drawing(client.get("/leaderboard/private/").text)
+    )
+    assert set(names) == {"FL-PROVIDER-DP", "Plain (baseline)"}
+
+
 def test_a_baseline_on_the_front_is_marked_as_one_and_the_key_has_every_mark(client, track):
     Submission.objects.filter(title="Good").update(is_baseline=True)
     boards_changed(track.pk)
