@@ -232,7 +232,7 @@ def test_the_public_page_hides_counts_from_reviewers_who_have_yet_to_decide(clie
     page = client.get(submission.get_absolute_url()).text
     assert counts not in page
     assert "after you decide" in page
-    assert "anyone can see how many reviewers have accepted" in client.get(address("desk", submission)).text
+    assert "How many reviewers have accepted is public" in client.get(address("desk", submission)).text
     accept(submission, reviewer)
     assert "<strong>Proof accepted</strong> by" in client.get(submission.get_absolute_url()).text
 

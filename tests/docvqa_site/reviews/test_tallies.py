@@ -75,6 +75,11 @@ def part_of(found: Verdict, *, has_decided: bool, is_appealed: bool) -> Part:
     return Part.WAITING_FOR_TEAM if found.asks_changes and not found.is_split else waits_for_reviewers
 
 
+@pytest.fixture(autouse=True)
+def whole_queue(monkeypatch):
+    monkeypatch.setattr("docvqa_site.reviews.queue.SETTLED_LENGTH", 50)
+
+
 def test_a_proof_is_in_the_part_of_those_who_have_to_act(track):
     tallies = tallies_of(track.submissions.all())
     verdicts = {pk: verdict_of(tally, track.required_reviews) for pk, tally in tallies.items()}
