@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,11 @@ from tests.services.rabbitmq import RabbitMQ
 from tests.services.redis import Redis
 
 BROKERS = ["embedded", "redis", "rabbitmq"]
+
+
+def kinds(often: str) -> list[Any]:
+    """Return each kind of broker as a parameter; `make test` has time for the one named."""
+    return [kind if kind == often else pytest.param(kind, marks=pytest.mark.slow) for kind in BROKERS]
 
 
 class Broker:

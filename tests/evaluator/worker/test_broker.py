@@ -292,7 +292,9 @@ def test_a_task_whose_worker_was_killed_runs_again_and_says_so(site: Site) -> No
     assert ["began", "2", "2"] in site.events()
 
 
-@pytest.mark.parametrize("pool", ["solo", "prefork", "threads"])
+@pytest.mark.parametrize(
+    "pool", ["solo", *(pytest.param(pool, marks=pytest.mark.slow) for pool in ("prefork", "threads"))]
+)
 def test_a_warm_shutdown_finishes_its_task_and_returns_what_was_fetched_ahead(site: Site, pool: str) -> None:
     for number in range(20):
         site.send(number, 0.5)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from evaluator.messages.jobs import INTAKE_QUEUE, ArtifactRef, EvaluationJob, Outcome, Step
-from tests.evaluator.worker.brokers import BROKERS, Broker, Brokers
+from tests.evaluator.worker.brokers import BROKERS, Broker, Brokers, kinds
 from tests.evaluator.worker.office import PATIENCE_S, Office
 
 QUICK = "tests.evaluator.worker.quick_worker"
@@ -43,6 +43,7 @@ def begins(office: Office, job: EvaluationJob) -> None:
     office.receive(lambda: bool(office.progress_of(job)))
 
 
+@pytest.mark.parametrize("broker", kinds("redis"), indirect=True)
 def test_a_step_longer_than_any_timeout_is_run_once_by_one_of_two_workers(
     office: Office, slow: ArtifactRef
 ) -> None:
@@ -91,6 +92,7 @@ def test_a_job_whose_worker_is_killed_before_it_begins_is_taken_by_another(
     assert "handed out again (delivery 2)" in office.log()
 
 
+@pytest.mark.parametrize("broker", kinds("rabbitmq"), indirect=True)
 def test_a_job_whose_worker_is_killed_after_it_began_is_left_to_the_watchdog(
     office: Office, slow: ArtifactRef
 ) -> None:
@@ -124,7 +126,7 @@ def test_a_worker_that_must_stop_reports_its_step_and_takes_no_other(
     office.receive(lambda: bool(office.reports_on(second)))
 
 
-@pytest.mark.parametrize("broker", ["redis", "rabbitmq"], indirect=True)
+@pytest.mark.parametrize("broker", kinds("redis")[1:], indirect=True)
 def test_a_broker_that_was_away_during_a_step_gets_the_report(
     broker: Broker, office: Office, slow: ArtifactRef
 ) -> None:

@@ -29,7 +29,7 @@ def frozen(broker: Broker) -> Iterator[None]:
     ("kind", "is_connected"),
     [
         pytest.param("redis", True, id="connected-redis"),
-        pytest.param("rabbitmq", False, id="new-rabbitmq"),
+        pytest.param("rabbitmq", False, id="new-rabbitmq", marks=pytest.mark.slow),
         pytest.param("redis", False, id="new-redis", marks=pytest.mark.slow),
         pytest.param("rabbitmq", True, id="connected-rabbitmq", marks=pytest.mark.slow),
     ],

@@ -25,14 +25,14 @@ from evaluator.messages.jobs import (
 )
 from evaluator.pipeline import WEIGHTS
 from tests.evaluator.worker import old_kernel
-from tests.evaluator.worker.brokers import BROKERS, Brokers
+from tests.evaluator.worker.brokers import Brokers, kinds
 from tests.evaluator.worker.office import RULES, Office
 
 
 # What a step reports doesn't depend on the broker; `test_delivery` has each of them.
 @pytest.fixture(
     scope="module",
-    params=[kind if kind == "redis" else pytest.param(kind, marks=pytest.mark.slow) for kind in BROKERS],
+    params=kinds("redis"),
 )
 def office(
     request: pytest.FixtureRequest, home: Path, brokers: Brokers, tmp_path_factory: pytest.TempPathFactory

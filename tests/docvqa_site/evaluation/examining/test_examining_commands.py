@@ -138,9 +138,9 @@ class TestRerun:
         assert [problem.code for problem in report.problems] == ["E_CONFIGURATION"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "fraction",
-    [pytest.param(None, marks=pytest.mark.slow, id="no split"), pytest.param(0.5, id="another split")],
+    "fraction", [pytest.param(None, id="no split"), pytest.param(0.5, id="another split")]
 )
 def test_a_run_is_rerun_on_the_split_on_which_it_was_scored_only(
     tmp_path: Path, fraction: float | None

@@ -66,6 +66,7 @@ def replay(run: Run, opened: RunFolder, *options: str) -> None:
     )
 
 
+@pytest.mark.slow
 def test_rounds_that_agree_give_level_2_and_say_how_many_and_by_whom(
     submitted: Callable[[int], Run], opened: RunFolder
 ) -> None:
