@@ -30,11 +30,16 @@ REJECTED_WITHIN = timedelta(days=7)
 
 @dataclass(frozen=True)
 class Step:
-    """One step from an account to a first result, with the page where it is taken."""
+    """One step from an account to a first result, with the page where it is taken.
+
+    Attributes:
+        is_skipped: Whether a later step is done without this one, as by those who upload in a browser.
+    """
 
     name: str
     url: str
     is_done: bool
+    is_skipped: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,8 +67,8 @@ class MemberHome:
 
     @property
     def next_step(self) -> Step | None:
-        """The first step that isn't taken; None where none is left, or something else needs the team first."""
-        return next((step for step in self.steps if not step.is_done), None)
+        """The first step that is neither taken nor skipped; None where none is left, or something else comes first."""
+        return next((step for step in self.steps if not (step.is_done or step.is_skipped)), None)
 
 
 def home_of(user: User, now: datetime | None = None) -> MemberHome:
@@ -85,13 +90,12 @@ def _steps(user: User, team: Team | None) -> list[Step]:
     has_draft = drafted.exists()
     uses = list(ApiToken.objects.filter(user=user).values_list("last_used_at", flat=True))
     # Nothing records who got data without terms; the first command that needs a token gets them.
-    has_data = has_draft or any(uses) or Acceptance.objects.filter(user=user).exists()
-    has_token = has_draft or bool(uses)
+    has_data = any(uses) or Acceptance.objects.filter(user=user).exists()
     submitted = drafted.filter(submitted_at__isnull=False).exists()
     return [
         Step("Create a team, or join one", reverse("teams:mine"), team is not None),
-        Step("Get the data and the base weights", reverse("downloads:data"), has_data),
-        Step("Create an API token for the pfl command", reverse("accounts:tokens"), has_token),
+        Step("Get the data and the base weights", reverse("downloads:data"), has_data, has_draft),
+        Step("Create an API token for the pfl command", reverse("accounts:tokens"), bool(uses), has_draft),
         Step("Train a model and start your first draft", reverse("submissions:create"), has_draft),
         Step("Submit it", reverse("submissions:list"), submitted),
     ]

@@ -117,7 +117,7 @@ class Headline:
         (run,) = plotted([other], _addresses([other]), "other")
         name = f"the baseline {run.method}" if other[2] else run.method
         gain = self.track.kind.words.gain(self.best.value, run.value, self.best.decimals, name)
-        return f"{gain} (difference may be 0)" if gain and self._may_equal(other) else gain
+        return f"{gain} (intervals overlap)" if gain and self._may_equal(other) else gain
 
     @property
     def _other(self) -> Point | None:

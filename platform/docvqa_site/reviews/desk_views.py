@@ -1,5 +1,6 @@
 """The reviewers' desk: one proof beside the checklist, the decision on it, messages to its team, and assignment."""
 
+import secrets
 from collections.abc import Mapping
 from functools import wraps
 from uuid import UUID
@@ -24,9 +25,9 @@ from docvqa_site.reviews.access import View, conflict_page, for_reviewers, revie
 from docvqa_site.reviews.assignments import assign, unassign
 from docvqa_site.reviews.checklist import CHECKLIST
 from docvqa_site.reviews.conflicts import Conflicts
-from docvqa_site.reviews.deadlines import SECOND_OPINION_TIME, default_due
+from docvqa_site.reviews.deadlines import SECOND_OPINION_TIME
 from docvqa_site.reviews.deciding import confirmation, read_version, take_decision
-from docvqa_site.reviews.drafts import MAX_NOTE, draft_of, version_of
+from docvqa_site.reviews.drafts import MAX_NOTE, MAX_WINDOW, draft_of, version_of
 from docvqa_site.reviews.eligibility import (
     able_reviewers,
     assigning_barred_because,
@@ -53,9 +54,10 @@ from docvqa_site.reviews.selectors import (
     open_appeals,
     opinions_due,
     reads_decisions,
+    review_due,
     verdict_on,
 )
-from docvqa_site.reviews.services import save_draft
+from docvqa_site.reviews.services import save_draft, saved_at
 from docvqa_site.reviews.threads import post_message, threads_for_reviewer
 from docvqa_site.reviews.timeline import timeline
 from docvqa_site.submissions.models import Artifact, Submission
@@ -120,10 +122,11 @@ def draft(request: UserRequest, submission: Submission, conflicts: Conflicts) ->
         try:
             own = save_draft(
                 submission,
-                form.draft(),
+                form.draft().model_copy(update={"window": request.POST.get("window", "")[:MAX_WINDOW]}),
                 actor=request.user,
                 decided_at=request.POST.get("decided_at"),
                 version=read_version(request),
+                drafted_at=request.POST.get("drafted_at"),
             )
         except ValidationError as error:
             problem = " ".join(error.messages)
@@ -201,7 +204,7 @@ def assignment(request: UserRequest, submission_id: UUID) -> HttpResponse:
     eligible_for_review = eligible_reviewers(submission)
     eligible = [one for one in eligible_for_review if one.pk not in taken]
     form = AssignmentForm(
-        eligible, None if changing else request.POST or None, initial={"due": default_due()}
+        eligible, None if changing else request.POST or None, initial={"due": review_due(submission)}
     )
     if form.is_valid():
         reviewer, due = form.cleaned_data["reviewer"], form.cleaned_data["due"]
@@ -283,7 +286,7 @@ def _lift(request: UserRequest, submission: Submission) -> HttpResponse:
 def take(request: UserRequest, submission: Submission, _: Conflicts) -> HttpResponse:
     """Assign the review to the visitor."""
     try:
-        review = assign(submission, request.user, default_due(), actor=request.user)
+        review = assign(submission, request.user, review_due(submission), actor=request.user)
     except ValidationError as error:
         messages.error(request, " ".join(error.messages))
     else:
@@ -373,6 +376,8 @@ def _desk(
         and not is_settled(submission),
         "own_conflicts": conflicts,
         "message_form": message_form or MessageForm(),
+        "window": secrets.token_urlsafe(),
+        "seen_draft": saved_at(own),
         **_state(own, proof),
     }
     has_errors = bool(form and form.errors) or (message_form is not None and bool(message_form.errors))

@@ -12,6 +12,7 @@ from docvqa_site.submissions.models import Artifact
 
 MAX_NOTE = 2_000
 MAX_REASON = 5_000
+MAX_WINDOW = 50
 # The decisions that ask the team for another proof, as questions.
 OBJECTIONS = {
     Decision.CHANGES_REQUESTED: "Request changes",
@@ -41,6 +42,7 @@ class Draft(BaseModel):
 
     Attributes:
         version: The version of the proof that the answers and notes are about.
+        window: The page on which it was written last, by a name that is drawn for each.
         earlier: The last answers and notes about earlier versions. They count for nothing until they are given again.
         reason: The text that the team reads with the decision.
         change_reason: Why an earlier decision is replaced; the team reads it, and the public never does.
@@ -52,6 +54,7 @@ class Draft(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     version: int = 1
+    window: Annotated[str, StringConstraints(max_length=MAX_WINDOW)] = ""
     answers: Mapping[str, Answer] = {}
     notes: Mapping[str, Note] = {}
     earlier: Mapping[str, EarlierAnswer] = {}
@@ -68,7 +71,7 @@ class Draft(BaseModel):
 
     def texts(self) -> dict[str, Any]:
         """Return what a record of the decision has beside the answers and the version, as values of JSON."""
-        return self.model_dump(mode="json", exclude={"answers", "version", "earlier", "decision"})
+        return self.model_dump(mode="json", exclude={"answers", "version", "window", "earlier", "decision"})
 
     @property
     def unconfirmed(self) -> int:

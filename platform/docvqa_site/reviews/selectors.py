@@ -16,7 +16,7 @@ from docvqa_site.challenge.models import Track
 from docvqa_site.challenge.rankings import WITH_PROOFS
 from docvqa_site.reviews import tallies
 from docvqa_site.reviews.conflicts import Conflicts
-from docvqa_site.reviews.deadlines import SECOND_OPINION_TIME
+from docvqa_site.reviews.deadlines import SECOND_OPINION_TIME, default_due, is_in_reach
 from docvqa_site.reviews.models import LONE_REJECTION, Appeal, Decision, ProofReview, Recusal
 from docvqa_site.reviews.verdict import ResultStatus, Tally, Verdict, status_of, verdict, verdict_of
 from docvqa_site.submissions.keys import KeyAsText
@@ -259,6 +259,12 @@ def opinions_due() -> dict[UUID, date]:
         for key, at in found.values_list("submission", "decided_at")
         if at
     }
+
+
+def review_due(submission: Submission) -> date:
+    """Return the day until which a review that begins now is expected: before a lone rejection takes effect."""
+    day = opinions_due().get(submission.pk)
+    return min(day, default_due()) if day and is_in_reach(day) else default_due()
 
 
 def contested_proofs(submissions: QuerySet[Submission], most: int) -> list[tuple[str, date | None]]:

@@ -126,6 +126,7 @@ def save_draft(
     actor: User,
     decided_at: str | None = None,
     version: int | None = None,
+    drafted_at: str | None = None,
 ) -> ProofReview:
     """Keep what the reviewer has written so far, which nobody else sees. A decision that was made stays as it is.
 
@@ -133,10 +134,13 @@ def save_draft(
         decided_at: When the actor had decided, in ISO format, as the page showed it that the draft was written on;
             empty if they hadn't, and None if the page doesn't say.
         version: Of the proof, as the actor read it; None for whichever is the newest.
+        drafted_at: When the draft was saved, in ISO format, that the page showed when it was opened; empty if there was
+            none, and None if the page doesn't say.
 
     Raises:
         PermissionDenied: The actor isn't a reviewer, or has a conflict of interest.
-        ValidationError: The actor has decided since the page was opened, or written about a newer version.
+        ValidationError: Since the page was opened, the actor has decided, or written on another page or about a newer
+            version.
     """
     if rejection := review_barred_because(submission, actor):
         raise PermissionDenied(rejection)
@@ -153,10 +157,24 @@ def save_draft(
             raise ProofRevisedError(
                 "You have reviewed a newer version since you opened this page. Reload it."
             )
+        if (
+            drafted_at is not None
+            and review.draft is not None
+            and not (review.draft.get("window") == draft.window or saved_at(review) == drafted_at)
+        ):
+            raise ValidationError(
+                "You have edited this review in another window since you opened this one. Copy what you wrote here, "
+                "then reload the page."
+            )
         kept = draft.model_copy(update={"version": read, "earlier": draft_of(review, read).earlier})
         review.draft, review.drafted_at = kept.model_dump(mode="json"), timezone.now()
         review.save(update_fields=["draft", "drafted_at"])
     return review
+
+
+def saved_at(review: ProofReview | None) -> str:
+    """Return when the reviewer's draft was saved, in ISO format; empty if there is none."""
+    return review.drafted_at.isoformat() if review and review.draft is not None and review.drafted_at else ""
 
 
 def let_rejections_stand(now: datetime | None = None) -> int:

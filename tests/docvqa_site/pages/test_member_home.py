@@ -66,6 +66,16 @@ def test_the_next_step_leads_from_an_account_to_a_first_submission(client):
     assert "Your next step" in page
 
 
+def test_a_step_that_was_not_taken_is_not_called_done(client):
+    user = make_user()
+    make_submission(make_team(user))
+    page = shown(client, user)
+    assert next_step(user) == "Submit it"
+    for step in ("Get the data and the base weights", "Create an API token for the pfl command"):
+        assert f">{step}</a>" in page
+    assert "Train a model and start your first draft<span" in page
+
+
 def test_a_member_with_results_is_not_asked_for_a_team_and_a_token(client):
     make_track()
     for kind in (DownloadKind.DATA, DownloadKind.WEIGHTS):

@@ -160,7 +160,7 @@ class TestTrackPage:
                 mark_baseline(found, True, make_user())
         page = " ".join(page_of(client, private_track).split())
         lead = page.partition('<dl class="headlines"')[2].partition("</dl>")[0]
-        assert "less than 0.01 above Next (difference may be 0)" in lead
+        assert "less than 0.01 above Next (intervals overlap)" in lead
         # Both are shown as 0.51; the mark of the first rank is the large one, and the other lies on it.
         drawn = page.partition('<svg class="plot-wide"')[2].partition("</svg>")[0]
         assert re.findall(r'class="plot-mark plot-(front|other)', drawn) == ["front", "other"]
@@ -183,7 +183,7 @@ class TestTrackPage:
         assert board.count("could be") == 2
         of_one = client.get(reverse("leaderboard:track", args=["privacy"]), {"epsilon": "1"}).text
         assert 'could be <span class="nowrap">1–2</span>' in of_one
-        assert "0.0300 above the baseline Baseline (difference may be 0)" in board
+        assert "0.0300 above the baseline Baseline (intervals overlap)" in board
         assert "0.2000 above the baseline Baseline</span>" in board
         # Of two methods at two budgets, in two drawings.
         assert board.count('<polyline class="plot-line plot-whisker"') == 8

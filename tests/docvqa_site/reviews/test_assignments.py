@@ -28,7 +28,7 @@ from tests.docvqa_site.factories import (
     revise_proof,
     scored_submission,
 )
-from tests.docvqa_site.reviews.test_decisions import accept, ask
+from tests.docvqa_site.reviews.test_decisions import accept, ask, reject
 
 pytestmark = pytest.mark.django_db
 
@@ -183,6 +183,15 @@ def test_a_reviewer_takes_a_proof(client, submission, reviewer):
     assert client.post(take).url == reverse("reviews:desk", args=[submission.pk])
     assert ProofReview.objects.get().due == day(14)
     assert "Rita Review" in client.get("/reviews/").text
+
+
+def test_whoever_takes_a_proof_that_one_rejects_decides_before_that_takes_the_rank(
+    client, submission, reviewer
+):
+    reject(submission, make_reviewer())
+    client.force_login(reviewer)
+    client.post(reverse("reviews:take", args=[submission.pk]))
+    assert ProofReview.objects.get(reviewer=reviewer).due == day(7)
 
 
 def test_who_has_a_conflict_or_has_decided_is_not_offered(submission, reviewer, organizer):

@@ -251,6 +251,13 @@ def test_a_page_that_shows_an_older_version_records_nothing(client, submission, 
     assert client.post(address(submission), {**ACCEPT, "version": "2"}).url == QUEUE
 
 
+def hidden(page):
+    """Return what a page of the desk knows of the draft that it shows."""
+    return {
+        name: re.search(rf'name="{name}" value="([^"]*)"', page).group(1) for name in ("window", "drafted_at")
+    }
+
+
 class TestDraft:
     def address(self, submission):
         return reverse("reviews:draft", args=[submission.pk])
@@ -297,6 +304,19 @@ class TestDraft:
         shown = re.search(r'name="decided_at" value="([^"]+)"', client.get(address(submission)).text).group(1)
         client.post(self.address(submission), {**late, "decided_at": shown})
         assert draft_of(ProofReview.objects.get(), 1).reason == "Old text."
+
+    def test_one_of_another_window_is_not_overwritten(self, client, submission, reviewer):
+        first, second = (hidden(client.get(address(submission)).text) for _ in range(2))
+        script = {"HX-Request": "true"}
+        for reason in ("Once", "Twice"):
+            page = client.post(self.address(submission), {**second, "reason": reason}, headers=script)
+            assert "Saved " in page.text
+        page = client.post(self.address(submission), {**first, "reason": "Late"}, headers=script)
+        assert "Not saved: You have edited this review in another window" in page.text
+        assert draft_of(ProofReview.objects.get(), 1).reason == "Twice"
+        reloaded = hidden(client.get(address(submission)).text)
+        client.post(self.address(submission), {**reloaded, "reason": "Again"}, headers=script)
+        assert draft_of(ProofReview.objects.get(), 1).reason == "Again"
 
     def test_others_neither_read_nor_write_it(self, client, submission, reviewer):
         client.post(self.address(submission), {"reason": "A secret thought."})

@@ -86,6 +86,15 @@ def test_a_draft_says_what_reviewers_cannot_see_and_leads_to_what_they_do(client
     assert f'<a href="{address("proof", draft)}">Reviewers\' view</a>' in page
 
 
+def test_once_a_proof_is_accepted_its_team_reads_no_more_of_a_review(client, submission):
+    client.force_login(submission.created_by)
+    waits = "stays under review until"
+    assert waits in client.get(submission.get_absolute_url()).text
+    for _ in range(2):
+        accept(submission, make_reviewer())
+    assert waits not in client.get(submission.get_absolute_url()).text
+
+
 def test_a_team_whose_proof_is_rejected_is_told_what_it_can_do(client, submission):
     for _ in range(2):
         reject(submission, make_reviewer())

@@ -170,6 +170,7 @@ def test_the_only_owner_learns_why_leaving_is_not_possible(client: Client, team:
 
 
 def test_a_team_of_one_is_left(client: Client, team: Team, owner: User) -> None:
+    assert "only the organizers can let you back in" in text(client.get(reverse("teams:mine")))
     assert f"You have left {team}." in text(client.post(reverse("teams:leave"), follow=True))
     assert team_of(owner) is None
 

@@ -107,7 +107,7 @@ def news_of(submission: Submission, states: Collection[RunState]) -> list[str]:
             "The reviewers rejected the proof, so no run has a rank. “Reviews and messages” shows why. Upload a "
             "revised proof below, or appeal there."
         )
-    elif submission.required_proofs and set(states) - ENDED_BADLY:
+    elif _awaits_reviewers(submission) and set(states) - ENDED_BADLY:
         once = "Once published, a scored" if submission.is_unpublished else "A scored"
         news.append(
             f"{once} run stays under review until {apnumber(track.required_reviews)} reviewers have accepted the "
@@ -116,3 +116,13 @@ def news_of(submission: Submission, states: Collection[RunState]) -> list[str]:
     if track.kind.scored_note and RunState.SCORED in states:
         news.append(track.kind.scored_note)
     return news
+
+
+def _awaits_reviewers(submission: Submission) -> bool:
+    """Return whether the proof is neither accepted nor waits for the team."""
+    required = submission.track.required_reviews or 0
+    return (
+        bool(submission.required_proofs)
+        and not submission.change_requests
+        and submission.acceptances < required
+    )

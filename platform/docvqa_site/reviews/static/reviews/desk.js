@@ -239,10 +239,17 @@ if (section) frame.src = section.href;
 // A browser that comes to the fragment of the address takes the focus away.
 addEventListener("load", unfold);
 
+addEventListener("online", () => {
+  if (edited !== saved) htmx.trigger(state, "save");
+});
 for (const name of ["htmx:sendError", "htmx:responseError", "htmx:timeout"]) {
   state?.addEventListener(name, () => {
     for (const place of [state, document.getElementById("draft-state")]) {
-      place.textContent = "Not saved: the site can't be reached, or you are logged out. Your text is still here.";
+      const warning = document.createElement("span");
+      warning.className = "not-saved";
+      warning.textContent =
+        "Not saved: the site can't be reached, or you are logged out. Your text is still here.";
+      place.replaceChildren(warning);
     }
   });
 }
