@@ -82,8 +82,10 @@ def accuracy_in_words(first: RunResults, second: RunResults) -> str:
     if first.accuracy is None or second.accuracy is None:
         return ""
     decimals = min(first.decimals, second.decimals)
-    gain = _higher(score_gain(first.accuracy, second.accuracy, decimals))
-    return ", ".join(filter(None, [gain, gain_note(first.accuracy, second.accuracy, decimals)]))
+    gain = score_gain(first.accuracy, second.accuracy, decimals)
+    # Without an interval, there is no verdict.
+    words = _signed(f"{gain:+}") if gain else "the same"
+    return ", ".join(filter(None, [words, gain_note(first.accuracy, second.accuracy, decimals)]))
 
 
 def leakage_in_words(first: Leakage | None, second: Leakage | None) -> str:

@@ -360,9 +360,9 @@ def _in_words(unmet: Unmet, decimals: int) -> Shortfall:
 
 
 _RANGES = (
-    "A range such as 1–2 below a rank lists the ranks that are consistent with the intervals. The range is "
-    "conservative: all runs answer the same questions, so their scores vary together, and the true order is more "
-    "certain than the intervals suggest."
+    "“Could be 1–2” lists the ranks that are consistent with the intervals, and “intervals overlap” marks a lead that "
+    "they don't confirm. Both are conservative: all runs answer the same questions, so their scores vary together, and "
+    "a comparison of two methods can still show that one is higher."
 )
 _SCORED = "Scored: the results are available. This track requires no proof, so there is no review."
 _UNDER_REVIEW = (
@@ -433,9 +433,8 @@ BEST_ANLS_AT_BUDGET = Ranking(
         "first_download",
     ),
     note="ε is computed at δ = {delta}. A result stays under review until its proof is accepted by {reviews}.",
-    legend=(_UNDER_REVIEW, "ε is recomputed from the training record and rounded up.", _UNBOUND),
+    legend=(_RANGES, _UNDER_REVIEW, "ε is recomputed from the training record and rounded up.", _UNBOUND),
     legend_of_ranks=(
-        _RANGES,
         "“More columns” above the board shows ε under every rule and accountant; the bold value is used for ranking. A "
         "column that equals another one in every row is left out, with a note below the board.",
     ),
@@ -445,8 +444,7 @@ BEST_ANLS = Ranking(
     "best ANLS",
     optional_artifacts=FEWEST_BYTES.optional_artifacts,
     fields=("first_download", "drawn_rounds", "challenges_per_day"),
-    legend=(_SCORED,),
-    legend_of_ranks=(_RANGES,),
+    legend=(_RANGES, _SCORED),
 )
 RANKINGS = {kind.key: kind for kind in (FEWEST_BYTES, BEST_ANLS_AT_BUDGET, BEST_ANLS)}
 WITH_PROOFS = [key for key, kind in RANKINGS.items() if kind.needs_proof]

@@ -69,7 +69,7 @@ class Participation:
 
     def __str__(self) -> str:
         teams, sent = self.teams.total, sum(column.total for column in self.submissions)
-        return f"{teams:,} team{pluralize(teams)}, {sent:,} submission{pluralize(sent)} so far"
+        return f"{teams:,} participating team{pluralize(teams)}, {sent:,} submission{pluralize(sent)} so far"
 
 
 # Neither the organizers' baselines, nor practice, nor what was withdrawn.

@@ -261,9 +261,11 @@ class TestPages:
         assert "Of methods with the same best rank" not in board(client, "/leaderboard/private/?by=4")
 
     def test_ranges_of_ranks_and_more_columns_are_explained_where_they_are_shown(self, client, private_track):
-        for sentence in ("A range such as 1–2 below a rank", "“More columns” above the board"):
+        for sentence in ("“More columns” above the board", "▲ and ▼ show"):
             assert sentence not in client.get("/leaderboard/privacy/").text
             assert sentence in client.get("/leaderboard/privacy/?epsilon=4").text
+        for address in ("/leaderboard/privacy/", "/leaderboard/privacy/?epsilon=4"):
+            assert "“Could be 1–2” lists the ranks" in client.get(address).text
 
     def test_a_column_that_repeats_another_one_in_every_row_is_left_out_with_a_note(
         self, client, private_track

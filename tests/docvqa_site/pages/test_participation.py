@@ -73,7 +73,7 @@ def test_home_and_the_page_that_it_links_to_agree_at_any_time(client: Client) ->
     make_submission(make_team(), track, state=SubmissionState.SUBMITTED, submitted_at=MARCH)
 
     def numbers() -> list[tuple[str, ...]]:
-        home = re.findall(r"(\d+) teams?, (\d+) submissions? so far", client.get("/").text)
+        home = re.findall(r"(\d+) participating teams?, (\d+) submissions? so far", client.get("/").text)
         page = client.get("/participation/").text
         found = re.findall(r'<th scope="row">(?:Teams|Submissions, Bytes)</th><td class="num">(\d+)', page)
         return [*home, tuple(found)]

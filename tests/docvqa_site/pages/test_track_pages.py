@@ -341,7 +341,7 @@ class TestHome:
             add_run(bytes_track, bytes_total=number + 1)
         baseline = add_run(bytes_track, bytes_total=9).submission
         Submission.objects.filter(pk=baseline.pk).update(is_baseline=True)
-        link = f'<a href="{reverse("participation")}">2 teams, 2 submissions so far</a>'
+        link = f'<a href="{reverse("participation")}">2 participating teams, 2 submissions so far</a>'
         for name in ("home", "leaderboard:index"):
             assert link in client.get(reverse(name)).text
 
