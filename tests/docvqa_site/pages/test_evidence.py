@@ -230,6 +230,7 @@ def test_the_terms_of_the_privacy_section_are_explained(client: Client, run: Run
     section = page[page.index('id="privacy"') : page.index('id="files"')]
     for words in ["two-stage", "product", "PLD", "RDP", "Joint ε"]:
         assert re.search(rf'<a class="term" href="/docs/glossary/#row-[^"]+">{words}</a>', section), words
+    assert "At this δ and at any larger one, the run is at least as private as" in section
     for part in ["accountants", "two-amplification-rules", "what-ε-means-in-numbers"]:
         assert f'href="/docs/privacy/#{part}"' in section
     assert f'href="{run.submission.track.get_absolute_url()}"' in section

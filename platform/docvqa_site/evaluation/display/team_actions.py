@@ -46,6 +46,11 @@ class TeamActions:
     version: int
     staged: int
 
+    @property
+    def competes(self) -> bool:
+        """Whether it is copied to be submitted for a rank."""
+        return self.copy is COMPETE
+
 
 def team_actions_on(submission: Submission) -> TeamActions:
     """Return what the team can do with a submission of its own that isn't a draft."""
