@@ -1,5 +1,6 @@
 """The forms of people's accounts; allauth provides those for passwords and email addresses."""
 
+import secrets
 from typing import Any
 
 from django import forms
@@ -60,6 +61,11 @@ class TokenForm(forms.ModelForm[ApiToken]):
         label="Valid for",
         help_text="The default is long enough for most competitions. Choose a shorter time on a shared "
         "machine: a leaked token is useless once it expires.",
+    )
+
+    # By which a form that is sent twice is recognized.
+    page = forms.CharField(
+        required=False, max_length=50, initial=secrets.token_urlsafe, widget=forms.HiddenInput
     )
 
     class Meta:

@@ -18,6 +18,9 @@ from docvqa_site.accounts.services import create_token, revoke_token, update_pro
 from docvqa_site.accounts.signals import security_changed
 from evaluator.errors import ProblemError
 
+# The page whose form has created a token last.
+LAST_FORM = "last_token_form"
+
 
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -38,8 +41,17 @@ def tokens(request: UserRequest) -> HttpResponse:
     """List the user's tokens; a POST creates one and shows its secret, this once."""
     form, secret = TokenForm(request.POST or None), ""
     if request.method == "POST" and form.is_valid():
+        page = form.cleaned_data.pop("page")
+        # A reload sends the form again.
+        if page and request.session.get(LAST_FORM) == page:
+            messages.warning(
+                request,
+                "Your new token was already shown. If you didn't copy it, revoke it and create another.",
+            )
+            return redirect("accounts:tokens")
         try:
             token, secret = create_token(request.user, **form.cleaned_data)
+            request.session[LAST_FORM] = page
             form = TokenForm()
             security_changed.send(
                 sender=ApiToken,

@@ -103,6 +103,17 @@ def test_the_page_shows_a_new_secret_once(client: Client) -> None:
     assert found[1] not in client.get(reverse("accounts:tokens")).content.decode()
 
 
+def test_a_reload_creates_no_second_token(client: Client) -> None:
+    user = make_user()
+    client.force_login(user)
+    found = re.search(r'name="page" value="([\w-]+)"', client.get(reverse("accounts:tokens")).text)
+    assert found is not None
+    for _ in range(2):
+        page = client.post(reverse("accounts:tokens"), {**FORM, "page": found[1]}, follow=True)
+    assert "Your new token was already shown." in page.text
+    assert user.api_tokens.count() == 1
+
+
 def test_a_token_needs_a_label(client: Client) -> None:
     client.force_login(make_user())
     response = client.post(reverse("accounts:tokens"), {**FORM, "label": ""})
