@@ -81,7 +81,10 @@ def test_a_member_with_results_is_not_asked_for_a_team_and_a_token(client):
     for kind in (DownloadKind.DATA, DownloadKind.WEIGHTS):
         make_download(kind)
     needed = "and submit the result, you need"
-    assert needed in shown(client, make_user())
+    member = make_user()
+    assert f'{needed} <a href="/team/">a team</a>' in " ".join(shown(client, member).split())
+    make_team(member)
+    assert f'{needed} <a href="/account/tokens/">an API token</a>' in " ".join(shown(client, member).split())
     team = scored_submission(published_at=timezone.now()).team
     Run.objects.update(scored_at=timezone.now())
     assert needed not in shown(client, team.memberships.get().user)
