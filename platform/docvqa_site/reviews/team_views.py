@@ -124,9 +124,11 @@ def _page(
     is_appealed = (
         found.status is ResultStatus.REJECTED and open_appeals().filter(submission=submission).exists()
     )
+    days = [one.changes_due for one in submission.reviews.all() if one.changes_due and found.asks_changes]
     context = {
         "submission": submission,
         "verdict": found,
+        "changes_due": max(days, default=None),
         "timeline": timeline(submission),
         "staged": Artifact.staged.filter(submission=submission).first(),
         "appeal": Appeal.objects.filter(submission=submission).first(),

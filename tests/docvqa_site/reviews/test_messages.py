@@ -191,6 +191,8 @@ def test_the_team_reads_decisions_with_notes_and_is_led_there(client, submission
     assert "asked for changes" in page
     assert "State the sampling." in page
     assert "Changes requested" in page
+    due = timezone.now().date() + timedelta(days=14)
+    assert f"Upload a revised proof</a> by {due:%b} {due.day}, {due.year} to restart the review" in page
     own = client.get(submission.get_absolute_url()).text
     assert address("team", submission) in own
     assert "Under review: changes to the proof requested" in own
