@@ -102,7 +102,7 @@ def test_the_desk_names_what_their_track_waits_for_also_if_others_must_act(
     page = client.get("/organize/").text
     assert "No machine is running examinations" in page
     assert "1 examination waiting. The organizers of all tracks can start a machine." in page
-    assert "1 proof without a reviewer" in page
+    assert "1 proof with too few assigned reviewers" in page
     assert "/admin/" not in page
     assert "is silent" not in page
 
