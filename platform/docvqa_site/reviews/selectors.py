@@ -182,7 +182,7 @@ def undecided_kinds(submissions: QuerySet[Submission], reviewer: User, due: date
     return undecided(submissions).order_by().values(part=Cast(marks, CharField())).annotate(count=Count("pk"))
 
 
-def _with_enough_asked() -> "QuerySet[ProofReview, dict[str, Any]]":
+def _with_enough_asked() -> "QuerySet[Any, Any]":
     """Return the submissions that have enough assigned reviewers: with those who accepted, as many as must accept.
 
     Without objections, all who have decided have accepted.
