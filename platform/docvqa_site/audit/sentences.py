@@ -87,6 +87,8 @@ SENTENCES = {
     "team.member_removed": "{actor} removed a member from team {object}",
     "team.name_released": "{actor} left team {object}, whose name is free again",
     "team.submissions_granted": "{actor} gave team {object} more submissions than its quota",
+    "teamregistration.admitted": "{actor} admitted a team: {object}",
+    "teamregistration.declined": "{actor} declined a team: {object}",
     "test_set.revealed": "{actor} revealed the private scores of test set {object}",
     "token.created": "{actor} created API token {object}",
     "token.revoked": "{actor} revoked API token {object}",
@@ -120,7 +122,8 @@ OF_ROLES = {
     "reviewer": "the reviewers of privacy proofs, in every track",
     "all_tracks": "the organizers of all tracks",
 }
-STAFF = "challenge.staffinvitation"
+# The models whose fields the details of actions have, by how these begin, where they aren't those of the object.
+DETAILED = {"staff.": "challenge.staffinvitation", "user.second_factor_": "mfa.authenticator"}
 SITE = "The site"
 # What the details name by its key or slug, beside the foreign keys of the entry's object.
 REFERENCES = {
@@ -202,6 +205,9 @@ def _subject(entry: AuditEntry) -> Key:
 def _sentence(entry: AuditEntry, names: Mapping[Key, SafeString]) -> SafeString:
     noun, _, verb = entry.action.partition(".")
     named = names.get(_subject(entry), entry.object_id)
+    if noun == entry.object_type.partition(".")[2]:
+        # The name of a class, which is one word.
+        noun = _verbose_name(entry.object_type, noun)
     # An object without a name is called by its kind already.
     kind = "" if named.startswith(f"{noun} ") else f"{noun} "
     default = f"{{actor}} {verb} {kind}{{object}}".replace("_", " ")
@@ -210,6 +216,13 @@ def _sentence(entry: AuditEntry, names: Mapping[Key, SafeString]) -> SafeString:
     if role := OF_ROLES.get(entry.details.get("role", "")):
         said = said.replace("the staff of {object}", role)
     return format_html(said, actor=actor if entry.actor_id else SITE, object=named)
+
+
+def _verbose_name(label: str, default: str) -> str:
+    try:
+        return str(apps.get_model(label)._meta.verbose_name)
+    except (LookupError, ValueError):
+        return default
 
 
 def _changes(
@@ -257,7 +270,8 @@ def _in_words(entry: AuditEntry, name: str, value: object) -> object:
 
 def _field(entry: AuditEntry, name: str) -> "Field[Any, Any] | None":
     """Return the field that an entry has a value of, if its object has one of this name."""
-    about = STAFF if entry.action.startswith("staff.") else entry.object_type
+    others = (model for beginning, model in DETAILED.items() if entry.action.startswith(beginning))
+    about = next(others, entry.object_type)
     try:
         field = apps.get_model(about)._meta.get_field(name)
     except (LookupError, ValueError, FieldDoesNotExist):

@@ -13,6 +13,7 @@ from docvqa_site.accounts.models import User
 from docvqa_site.audit.models import record
 from docvqa_site.audit.transitions import Transitions, move
 from docvqa_site.challenge.models import Registration, RegistrationState, TeamRegistration, Track
+from docvqa_site.challenge.selectors import organizers_of
 from docvqa_site.notifications.kinds import Kind
 from docvqa_site.notifications.sending import notify
 from docvqa_site.teams.models import Team
@@ -25,6 +26,8 @@ TRANSITIONS: Transitions = {
     RegistrationState.ADMITTED: frozenset({RegistrationState.DECLINED}),
     RegistrationState.DECLINED: frozenset({RegistrationState.ADMITTED}),
 }
+# What an organizer needs to admit or decline a team.
+ADMITTING = ("challenge.organize", "challenge.change_track")
 DECISIONS = {
     RegistrationState.ADMITTED: "The organizers have admitted {team} to {track}.",
     RegistrationState.DECLINED: "The organizers have declined {team} for {track}: your team can't submit to it.",
@@ -49,7 +52,17 @@ def register(team: Team, track: Track, answers: Sequence[str], user: User) -> Te
     )
     if is_new:
         record(user, "registration.created", registration, team=team.pk, track=track.slug)
+    if is_new and needs_approval:
+        _notify_organizers(registration)
     return registration
+
+
+def _notify_organizers(registration: TeamRegistration) -> None:
+    team, track = registration.team, registration.track
+    able = [one for one in organizers_of(track) if one.has_perms(ADMITTING)]
+    page = f"{settings.SITE_URL}{reverse('organizers:registrations')}?track={track.slug}"
+    subject = f"{team} asks to be admitted to {track}"
+    notify(able, Kind.ANNOUNCEMENTS, subject, ["Read its answers, and admit or decline the team.", page])
 
 
 @transaction.atomic

@@ -42,7 +42,8 @@ EXPLANATIONS = {
 # What organizers are notified of in addition.
 OF_ORGANIZERS = {
     Kind.DEADLINES: "For organizers: a phase has ended, and is to be closed.",
-    Kind.ANNOUNCEMENTS: "For organizers: someone accepts your invitation to review or organize.",
+    Kind.ANNOUNCEMENTS: "For organizers: someone accepts your invitation to review or organize; a team asks to be "
+    "admitted to a track.",
 }
 # What says who reviews a proof, or what was decided.
 ABOUT_REVIEWS = frozenset({Kind.PROOFS, Kind.REVIEWING})

@@ -153,17 +153,17 @@ def proof_needs(overdue: int, page: Page | None) -> Iterator[Need]:
 
 
 def unassigned_needs(unassigned: int, first: Iterable[tuple[UUID, str]], page: Page | None) -> Iterator[Need]:
-    """Yield whether nobody is assigned to proofs, with the way to assign somebody to each of the `first`."""
+    """Yield whether too few are assigned to proofs, with the way to assign somebody to each of the `first`."""
     if unassigned:
         text = (
-            "More decisions are needed, and nobody is assigned who hasn't decided. Assign reviewers, or wait for "
-            "reviewers to claim the proofs."
+            "More decisions are needed than reviewers are assigned to make. Assign reviewers, or wait for reviewers "
+            "to claim the proofs."
         )
-        heading = f"{unassigned} proof{pluralize(unassigned)} without a reviewer"
+        heading = f"{unassigned} proof{pluralize(unassigned)} with too few assigned reviewers"
         places = [
             Page("reviews:assign", f"Assign a reviewer to “{title}”", (str(key),)) for key, title in first
         ]
-        yield Need(heading, text, "proofs-without-a-reviewer", page, places)
+        yield Need(heading, text, "proofs-with-too-few-assigned-reviewers", page, places)
 
 
 def contested_needs(

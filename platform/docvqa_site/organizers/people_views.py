@@ -20,6 +20,7 @@ from docvqa_site.organizers.setup.people import (
     Member,
     competed_in,
     end_role,
+    has_role,
     invite,
     members,
 )
@@ -109,9 +110,14 @@ def back(request: UserRequest, track: Track) -> HttpResponseBase:
 
 
 def send_invitation(request: UserRequest, track: Track, email: str, role: StaffRole) -> None:
-    """Invite somebody, and say so; with a warning if they compete."""
+    """Invite somebody, and say so; with a warning if they compete. Nobody is invited to a role that they have."""
+    person = user_by_address(email)
+    if person and has_role(person, role, track):
+        words = StaffInvitation(track=track, role=role).role_in_words
+        messages.info(request, f"{person} is already {words}.")
+        return
     sent = invite(track, email, role, by=request.user)
     messages.success(request, f"We've sent an invitation to {sent.email}.")
-    if competed := competed_in(user_by_address(sent.email), sent):
+    if competed := competed_in(person, sent):
         names = ", ".join(map(str, competed))
         messages.warning(request, f"A team of {sent.email} has submissions in {names}. {COMPETES}")

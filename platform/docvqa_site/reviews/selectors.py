@@ -167,7 +167,7 @@ def undecided_kinds(submissions: QuerySet[Submission], reviewer: User, due: date
         ),
         ProofMark.OVERDUE: Q(published_at__lt=due),
         # Of contested ones, all reviewers were asked by email.
-        ProofMark.UNASSIGNED: Q(rejections=0) & ~Q(pk__in=_asked().values("submission")),
+        ProofMark.UNASSIGNED: Q(rejections=0) & ~Q(pk__in=_with_enough_asked()),
         ProofMark.CONTESTED: Q(rejections__gt=0),
         ProofMark.UNSEEN: ~seen,
         ProofMark.TRIED: _tried(),
@@ -182,9 +182,15 @@ def undecided_kinds(submissions: QuerySet[Submission], reviewer: User, due: date
     return undecided(submissions).order_by().values(part=Cast(marks, CharField())).annotate(count=Count("pk"))
 
 
-def _asked() -> QuerySet[ProofReview]:
-    """Return the reviews of those who are assigned and haven't decided."""
-    return ProofReview.objects.filter(assigned_at__isnull=False, decision=Decision.PENDING)
+def _with_enough_asked() -> "QuerySet[Any, Any]":
+    """Return the submissions that have enough assigned reviewers: with those who accepted, as many as must accept.
+
+    Without objections, all who have decided have accepted.
+    """
+    asked = ProofReview.objects.filter(assigned_at__isnull=False, **PENDING).order_by()
+    lacking = F("submission__track__required_reviews") - F("submission__acceptances")
+    counted = asked.values("submission").annotate(count=Count("pk"))
+    return counted.filter(count__gte=lacking).values("submission")
 
 
 def _tried() -> Q:
@@ -275,9 +281,9 @@ def contested_proofs(submissions: QuerySet[Submission], most: int) -> list[tuple
 
 
 def unassigned_proofs(submissions: QuerySet[Submission], most: int) -> list[tuple[UUID, str]]:
-    """Return the keys and titles of the first proofs that wait, and that nobody is asked to decide on."""
+    """Return the keys and titles of the first proofs that wait, and that too few are asked to decide on."""
     waiting = submissions.filter(rejections=0, track__ranking__in=WITH_PROOFS).exclude(
-        pk__in=_asked().values("submission")
+        pk__in=_with_enough_asked()
     )
     return list(awaiting_decisions(waiting).values_list("pk", "title")[:most])
 

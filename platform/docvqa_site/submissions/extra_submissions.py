@@ -1,5 +1,7 @@
 """Submissions beyond the quota, which organizers give a team for a reason that the team reads."""
 
+from datetime import datetime
+
 from django.conf import settings
 from django.db import transaction
 from django.template.defaultfilters import pluralize
@@ -21,7 +23,7 @@ def grant_submissions(team: Team, track: Track, count: int, reason: str, *, acto
     granted = ExtraSubmissions.objects.create(team=team, track=track, count=count, reason=reason)
     record(actor, "team.submissions_granted", team, track=track.slug, count=count, reason=reason)
     more = f"{count} more submission{pluralize(count)}"
-    until = f"{granted.granted_at + WINDOW:%b %-d, %Y, %H:%M} UTC"
+    until = f"{_usable_until(granted):%b %-d, %Y, %H:%M} UTC"
     notify(
         active_members(team),
         Kind.ANNOUNCEMENTS,
@@ -33,3 +35,10 @@ def grant_submissions(team: Team, track: Track, count: int, reason: str, *, acto
         ],
     )
     return granted
+
+
+def _usable_until(granted: ExtraSubmissions) -> datetime:
+    """Return when the submissions expire, or the phase ends that runs now, if that is earlier."""
+    expire_at = granted.granted_at + WINDOW
+    phase = granted.track.phase_at(granted.granted_at)
+    return min(expire_at, phase.ends_at) if phase and phase.ends_at else expire_at

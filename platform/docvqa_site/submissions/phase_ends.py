@@ -19,7 +19,9 @@ RECENT = timedelta(days=2)
 def notify_of_closed_phases(now: datetime | None = None) -> int:
     """Notify the members of teams and the organizers, once for each end of a phase; return how many people."""
     now = now or timezone.now()
-    ended = Phase.objects.filter(ends_at__lte=now, ends_at__gt=now - RECENT).select_related("track")
+    recent = Phase.objects.filter(ends_at__lte=now, ends_at__gt=now - RECENT)
+    # A draft may have the phases of the track that it was copied from.
+    ended = recent.filter(track__is_draft=False).select_related("track")
     return sum(_notify(phase, now) + _notify_organizers(phase) for phase in ended)
 
 

@@ -138,10 +138,22 @@ def test_entries_are_sentences_with_names_links_and_values_before_and_after(clie
     assert "The site scored run Sparse state: running → scored" in text
     assert re.search(r"The site scored run [0-9a-f]{8}… \(removed", text)
     assert "ends at: Nov 29, 2026, 18:20:00 UTC" in text
-    assert "Ada deleted newsitem news item 77" in text
+    assert "Ada deleted news item 77" in text
     history = client.get(reverse("admin:teams_team_history", args=[team.pk])).text
     assert f"invited a person to team {whom}Engines</a>" in history
     assert "Few bytes" not in history
+
+
+@pytest.mark.usefixtures("organizer")
+def test_decisions_on_registrations_and_second_factors_are_in_words(client: Client) -> None:
+    ada, team = make_user(name="Ada"), make_team(name="Engines")
+    registration = team.registrations.create(track=make_track(name="Few bytes"), created_by=ada)
+    record(ada, "teamregistration.admitted", registration, before="waiting")
+    record(ada, "user.second_factor_added", ada, type="recovery_codes")
+    page = client.get(reverse("admin:audit_auditentry_changelist")).text
+    text = " ".join(re.sub(r"<[^>]+>", " ", page).split())
+    assert "Ada admitted a team: Engines in Few bytes" in text
+    assert "type: Recovery codes" in text
 
 
 @pytest.mark.usefixtures("organizer")

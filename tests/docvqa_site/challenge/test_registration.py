@@ -1,12 +1,14 @@
 """A track may ask teams to register, and an organizer to admit them, before they train or submit."""
 
 import pytest
+from django.core import mail
 from django.test import Client
 
 from docvqa_site.accounts.services import create_token, make_track_organizer
 from docvqa_site.audit.models import AuditEntry
 from docvqa_site.challenge.models import Registration, Track
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
+from docvqa_site.notifications.models import Notification
 from docvqa_site.submissions.models import Submission
 from docvqa_site.submissions.services import submit
 from docvqa_site.submissions.tokens import issue_token
@@ -66,6 +68,25 @@ def test_a_team_answers_is_admitted_and_submits(client: Client, track: Track) ->
     assert AuditEntry.objects.get(action="teamregistration.admitted").actor == organizer
 
 
+def test_organizers_who_may_admit_a_team_are_notified_once(client: Client, track: Track) -> None:
+    every, single, other = (make_organizer("organize", "change_track") for _ in range(3))
+    for one in (single, other):
+        make_track_organizer(one)
+    track.organizers.add(single)
+    make_organizer("organize")
+    member = make_user()
+    team = make_team(member)
+    client.force_login(member)
+    for _ in range(2):
+        client.post("/tracks/closed/register/", {"answer_0": "a", "answer_1": "b"})
+    found = Notification.objects.filter(subject=f"{team} asks to be admitted to {track}")
+    assert {one.user for one in found} == {every, single}
+    assert len(found) == 2
+    assert {one.page for one in found} == {f"{DESK}?track=closed"}
+    assert {address for sent in mail.outbox for address in sent.to} == {every.email, single.email}
+    assert "a team asks to be admitted to a track" in logged_in(every).get("/account/notifications/").text
+
+
 def test_a_declined_team_reads_why_and_gets_no_token_and_submits_no_draft(
     client: Client, track: Track
 ) -> None:
@@ -97,8 +118,10 @@ def test_without_an_approval_a_team_is_admitted_at_once(client: Client, track: T
     member = make_user()
     make_team(member)
     client.force_login(member)
+    make_organizer("organize", "change_track")
     page = client.post("/tracks/closed/register/", follow=True).text
     assert "is registered." in page
+    assert not mail.outbox
     assert "can submit" in page
 
 

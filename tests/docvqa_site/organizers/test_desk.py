@@ -20,7 +20,7 @@ from docvqa_site.evaluation.models import (
     Worker,
 )
 from docvqa_site.mail.models import OutgoingMail
-from docvqa_site.reviews.assignments import assign
+from docvqa_site.reviews.assignments import assign, unassign
 from docvqa_site.reviews.deadlines import SECOND_OPINION_TIME, default_due
 from docvqa_site.reviews.models import Recusal
 from docvqa_site.reviews.recusals import recuse
@@ -230,21 +230,27 @@ def test_flagged_runs_and_logs_are_listed_the_newest_first_also_in_both_lists(
         assert "Oldest" not in part
 
 
-def test_a_proof_without_a_reviewer_is_reported(client: Client, organizer) -> None:
-    submission, reviewer = scored_submission(), make_reviewer()
+def test_a_proof_is_reported_until_enough_reviewers_are_assigned(client: Client, organizer) -> None:
+    submission, reviewer, other = scored_submission(), make_reviewer(), make_reviewer()
+    reported = "1 proof with too few assigned reviewers"
+    link = f'<a href="{reverse("reviews:assign", args=[submission.pk])}">Assign a reviewer to “{submission.title}”</a>'
+    assert reported in desk(client)
+    assert 'id="proofs-with-too-few-assigned-reviewers"' in client.get("/docs/operations/").text
+    review = assign(submission, reviewer, default_due(), actor=organizer)
     page = desk(client)
-    assert "1 proof without a reviewer" in page
-    assign_page = reverse("reviews:assign", args=[submission.pk])
-    assert f'<a href="{assign_page}">Assign a reviewer to “{submission.title}”</a>' in page
-    assert 'id="proofs-without-a-reviewer"' in client.get("/docs/operations/").text
-    assign(submission, reviewer, default_due(), actor=organizer)
-    assert "without a reviewer" not in desk(client)
-    # Once they have decided, somebody else is needed.
+    assert reported in page
+    assert link in page
+    assign(submission, other, default_due(), actor=organizer)
+    assert "assigned reviewers" not in desk(client)
+    unassign(review, actor=organizer)
+    assert reported in desk(client)
+    # Who has decided counts as well.
     accept(submission, reviewer)
-    other = make_reviewer()
-    assert "nobody is assigned who hasn&#x27;t decided" in desk(client)
+    assert "assigned reviewers" not in desk(client)
+    unassign(submission.reviews.get(reviewer=other), actor=organizer)
+    assert reported in desk(client)
     accept(submission, other)
-    assert "without a reviewer" not in desk(client)
+    assert "assigned reviewers" not in desk(client)
 
 
 def test_a_proof_that_one_rejects_is_named_with_its_day(client: Client, organizer) -> None:
@@ -260,11 +266,11 @@ def test_a_proof_that_too_few_can_accept_is_reported(client: Client, organizer) 
     recuse(submission, Recusal.Why.TIME, actor=reviewer)
     page = desk(client)
     assert "1 proof has too few reviewers left" in page
-    assert "without a reviewer" not in page
+    assert "assigned reviewers" not in page
     make_reviewer()
     page = desk(client)
     assert "reviewers left" not in page
-    assert "1 proof without a reviewer" in page
+    assert "1 proof with too few assigned reviewers" in page
 
 
 def test_a_proof_that_needs_another_reviewer_is_reported(client: Client, organizer) -> None:
@@ -285,7 +291,7 @@ def test_a_proof_that_needs_another_reviewer_is_reported(client: Client, organiz
     assert "1 proof needs another reviewer" in page
     assert f"<p>“{submission.title}”. The reviewers who haven" in page
     # All who can decide were asked by email.
-    assert "without a reviewer" not in page
+    assert "assigned reviewers" not in page
     assert 'id="another-reviewer"' in client.get("/docs/operations/").text
     assert f'<p><a href="{reverse("admin:reviews_proof_changelist")}">Privacy proofs</a></p>' in page
 

@@ -142,7 +142,7 @@ def begin_test(client: Client, ranking: str = FEWEST_BYTES.key) -> Track:
     """A draft with every step saved, whose test has begun."""
     track = begin(client, ranking)
     fill_all(client, track)
-    client.post(f"{SETUP}test/")
+    assert client.post(f"{SETUP}test/")["Location"] == f"{SETUP}#test"
     return track
 
 
@@ -318,7 +318,15 @@ def test_a_worker_that_read_other_weights_than_it_reports_is_not_believed(
 
 def test_weights_are_chosen_among_what_workers_report(client: Client, organizer: User) -> None:
     begin(client)
-    assert "No worker has reported base weights" in client.get(f"{SETUP}weights/").text
+    page = client.get(f"{SETUP}weights/").text
+    assert "No worker has reported base weights or a test set in the last ten minutes" in page
+    assert "Start a worker</a> that has base weights and a test set" in page
+    receive(Inventory(worker="one", references={}))
+    page = client.get(f"{SETUP}weights/").text
+    assert "1 worker has reported in the last ten minutes, but no base weights and no test set." in page
+    receive(Inventory(worker="one", references={"vt5-tiny": WEIGHTS}))
+    page = client.get(f"{SETUP}weights/").text
+    assert "1 worker has reported in the last ten minutes, but no test set." in page
     receive(Inventory(worker="one", references={"vt5-tiny": WEIGHTS}, test_sets={"secret": TEST_SET}))
     receive(Inventory(worker="two", references={"vt5-tiny": "c" * 64}))
     page = client.get(f"{SETUP}weights/").text
@@ -622,6 +630,8 @@ def test_invited_people_review_or_organize_this_track_alone(client: Client, orga
     assert "late@example.org, reviewer" in page
     assert "one@example.org, organizer of “Other” alone" in page
     assert re.search(rf"{track}</a><ul>\s*<li>.*{User.objects.get(email='organizer@example.org')}</a>", page)
+    assert 'Track <span class="optional">(required for an organizer of one track alone)</span>' in page
+    assert "(optional)" not in page
     invited = {"email": "rita@example.org", "role": "organizer"}
     assert "Choose a track." in client.post("/organize/people/", invited).text
     assert "rita@" not in str(mail.outbox[-1].to)
@@ -686,6 +696,31 @@ def test_who_invites_somebody_who_competes_is_warned(client: Client) -> None:
     assert warning in client.post(f"{SETUP}people/", {**data, "role": "reviewer"}, follow=True).text
     assert warning in client.post(f"{SETUP}people/", {**data, "role": "all_tracks"}, follow=True).text
     assert warning not in client.post(f"{SETUP}people/", {**data, "role": "organizer"}, follow=True).text
+
+
+def test_who_has_the_role_already_is_not_invited_to_it(client: Client) -> None:
+    sign_in_organizer(client, is_superuser=True)
+    track, other = begin(client), make_track(name="Other")
+    ada, ben, olga = (
+        make_user(f"{name}@example.org", name=name, is_staff=True) for name in ("Ada", "Ben", "Olga")
+    )
+    make_reviewer(ada)
+    make_track_organizer(ben)
+    track.organizers.add(ben)
+    make_organizer_of_all(olga)
+    for email, role, said in (
+        ("ADA@example.org", "reviewer", "Ada is already a reviewer of privacy proofs, in every track."),
+        ("ben@example.org", "organizer", f"Ben is already an organizer of the track “{track}”."),
+        ("olga@example.org", "all_tracks", "Olga is already an organizer of all tracks."),
+    ):
+        data = {"invite": "1", "email": email, "role": role, "track": track.pk}
+        for address in (f"{SETUP}people/", "/organize/people/"):
+            page = client.post(address, data, follow=True).text
+            assert said in page
+            assert "sent an invitation" not in page
+    assert not StaffInvitation.objects.exists()
+    invited = {"email": "ben@example.org", "role": "organizer", "track": other.pk}
+    assert "sent an invitation" in client.post("/organize/people/", invited, follow=True).text
 
 
 def test_an_organizer_of_all_tracks_is_invited(client: Client) -> None:

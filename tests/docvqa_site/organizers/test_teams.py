@@ -203,9 +203,11 @@ def test_who_gives_more_submissions_shortly_before_the_deadline_reads_so(
 ) -> None:
     giving(client)
     track, form = submission.track, {"track": submission.track.pk, "count": 2, "reason": "Lost."}
-    track.phases.update(ends_at=timezone.now() + timedelta(minutes=2))
+    ends_at = timezone.now() + timedelta(minutes=2)
+    track.phases.update(ends_at=ends_at)
     page = client.post(f"{address(submission)}submissions/", form, follow=True).text
     assert re.search(r"The phase “Submissions” ends on .*: the team can use them only until then\.", page)
+    assert f"in addition to its quota, until {ends_at:%b %-d, %Y, %H:%M} UTC." in mail.outbox[-1].body
     track.phases.update(ends_at=timezone.now() - timedelta(minutes=2))
     page = client.post(f"{address(submission)}submissions/", form, follow=True).text
     assert "takes no submissions now" in page

@@ -153,7 +153,9 @@ class WeightsForm(forms.ModelForm[Track]):
         leakage = self.fields["leakage"]
         assert isinstance(leakage, LeakageField)  # noqa: S101
         leakage.offer(self.instance)
-        self.has_stock = bool(held.references and held.test_sets)
+        needed = {"base weights": held.references, "test set": held.test_sets}
+        self.lacking = [name for name, holdings in needed.items() if not holdings]
+        self.workers = len(held.seen_at)
 
     def clean(self) -> dict[str, Any]:
         values: dict[str, Any] = super().clean() or {}
@@ -390,8 +392,8 @@ class AnyInvitationForm(InvitationForm):
     track = forms.ModelChoiceField(
         Track.objects.none(),
         required=False,
-        empty_label="none",
-        help_text="For an organizer of one track alone. Ignored for other roles.",
+        empty_label="Choose a track",
+        help_text="Ignored for other roles.",
     )
 
     def __init__(self, data: Any, tracks: QuerySet[Track]) -> None:
@@ -400,6 +402,8 @@ class AnyInvitationForm(InvitationForm):
         assert isinstance(track, forms.ModelChoiceField)  # noqa: S101
         assert isinstance(role, forms.TypedChoiceField)  # noqa: S101
         track.queryset = self._tracks = tracks
+        track.widget.is_required_later = True
+        track.widget.required_when = "required for an organizer of one track alone"
         role.choices = [
             (one.value, "organizer of one track alone" if one is StaffRole.ORGANIZER else one.label)
             for one in StaffRole

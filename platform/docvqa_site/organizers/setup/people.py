@@ -24,6 +24,7 @@ from docvqa_site.challenge.models import StaffInvitation, StaffRole, Track
 from docvqa_site.challenge.selectors import organizers_of_all_tracks
 from docvqa_site.notifications.kinds import Kind
 from docvqa_site.notifications.sending import notify
+from docvqa_site.reviews.selectors import reviewers
 from docvqa_site.submissions.selectors import competed_tracks
 
 # The groups by which people have a role in every track.
@@ -46,6 +47,16 @@ def invitations_for(track: Track, organizer: User) -> QuerySet[StaffInvitation]:
     if organizer.organizes_single_tracks:
         return found.filter(track=track)
     return found.filter(Q(track=track) | ~Q(role=StaffRole.ORGANIZER))
+
+
+def has_role(person: User, role: StaffRole, track: Track) -> bool:
+    """Return whether the person has the role that an invitation gives; as organizer of one track, in this one."""
+    match role:
+        case StaffRole.REVIEWER:
+            return person in reviewers(include_superusers=False)
+        case StaffRole.ALL_TRACKS:
+            return person in organizers_of_all_tracks()
+    return person in track.organizers.all()
 
 
 @transaction.atomic

@@ -120,10 +120,10 @@ def test(request: UserRequest, slug: str) -> HttpResponseBase:
     track = _draft(request.user, slug)
     if not (lacking := readiness(track, timezone.now()).in_the_way_of_a_test):
         rehearse(track, request.user)
-        messages.success(request, "The test has started. This page shows its progress.")
-    else:
-        found = " ".join(f"{item.name}: {item.found}" for item in lacking)
-        messages.error(request, f"The track can't be tested yet. {found}")
+        # No message: it would stay above the progress, which replaces only itself.
+        return redirect(reverse("organizers:setup", args=[slug]) + "#test")
+    found = " ".join(f"{item.name}: {item.found}" for item in lacking)
+    messages.error(request, f"The track can't be tested yet. {found}")
     return redirect("organizers:setup", slug)
 
 
