@@ -90,6 +90,13 @@ def test_a_comparison_has_no_board_for_it(client, runs) -> None:
     assert "?epsilon=8" not in client.get("/leaderboard/privacy/compare/", chosen).text
 
 
+def test_a_method_that_is_on_no_board_any_more_is_not_offered_for_comparison(client, runs) -> None:
+    other = make_submission(track=runs[0].submission.track, state=SubmissionState.SUBMITTED)
+    make_run(other, state=RunState.SCORED, budget=8.0, epsilon=7.9)
+    assert "Compare with another method" in client.get(runs[0].submission.get_absolute_url()).text
+    assert "Compare with another method" not in client.get(other.get_absolute_url()).text
+
+
 def test_organizers_read_why(client, runs) -> None:
     sign_in_organizer(client, "organize", "view_submission")
     page = text_of(client.get(f"/organize/runs/{runs[1].pk}/"))
