@@ -348,10 +348,11 @@ def stored_boards(
 
 def boards_of(track: Track) -> list[Board]:
     """Return all boards of the track with all of their rows, ranked in memory."""
-    return [Board(budget, _ranked(track, budget)) for budget in track.run_budgets()]
+    return [Board(budget, ranked_rows(track, budget)) for budget in track.run_budgets()]
 
 
-def _ranked(track: Track, budget: float | None) -> list[Row]:
+def ranked_rows(track: Track, budget: float | None) -> list[Row]:
+    """Return all rows of one board, ranked in memory."""
     entries = _entries(_read(listed_runs(track, budget).order_by()), track)
     return rank(entries, track.kind, track.limits(budget))
 

@@ -1,7 +1,7 @@
-"""What a change of the rules does to a board, as a function of the board before and after it."""
+"""What a change of the rules does to boards, as a function of each board before and after it."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from docvqa_site.boards.ranking import Row
@@ -14,10 +14,15 @@ class Effect:
     `before` has the ranks before the change, by run.
     """
 
-    lost: list[Row]
-    gained: list[Row]
-    moved: list[Row]
-    before: Mapping[UUID, int | None]
+    lost: list[Row] = field(default_factory=list)
+    gained: list[Row] = field(default_factory=list)
+    moved: list[Row] = field(default_factory=list)
+    before: Mapping[UUID, int | None] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> list[Row]:
+        """All rows that change."""
+        return [*self.lost, *self.gained, *self.moved]
 
     @property
     def moves(self) -> list[tuple[int | None, Row]]:
@@ -34,4 +39,15 @@ def effect(before: Sequence[Row], after: Sequence[Row]) -> Effect:
         gained=[row for row in changed if row.rank is not None and ranks[row.entry.run] is None],
         moved=[row for row in changed if row.rank is not None and ranks[row.entry.run] is not None],
         before=ranks,
+    )
+
+
+def together(effects: Iterable[Effect]) -> Effect:
+    """Return the effects on several boards as one."""
+    found = list(effects)
+    return Effect(
+        lost=[row for one in found for row in one.lost],
+        gained=[row for one in found for row in one.gained],
+        moved=[row for one in found for row in one.moved],
+        before={run: rank for one in found for run, rank in one.before.items()},
     )

@@ -23,8 +23,7 @@ def record_ranks(day: date | None = None) -> int:
     found = [
         RankRecord(run_id=run, day=day, rank=rank)
         for track in Track.objects.all()
-        for budget in track.run_budgets()
-        for run, rank in _changed(track, budget)
+        for run, rank in _changed(track)
     ]
     RankRecord.objects.bulk_create(
         found,
@@ -36,13 +35,15 @@ def record_ranks(day: date | None = None) -> int:
     return len(found)
 
 
-def _changed(track: Track, budget: float | None) -> Iterable[tuple[UUID, int | None]]:
-    """Yield the runs of a board whose rank isn't the one that was recorded last, with their rank."""
-    now = {place.run: place.rank for place in ranked_places(track, budget, EVERYTHING, 0, None)}
-    of_board = Run.objects.filter(
-        submission__track=track, budget=budget, rank_records__isnull=False
-    ).distinct()
-    before = _last_ranks(of_board)
+def _changed(track: Track) -> Iterable[tuple[UUID, int | None]]:
+    """Yield the runs of a track whose rank isn't the one that was recorded last, with their rank."""
+    now = {
+        place.run: place.rank
+        for budget in track.run_budgets()
+        for place in ranked_places(track, budget, EVERYTHING, 0, None)
+    }
+    # Those of boards that were removed lost their rank as well.
+    before = _last_ranks(Run.objects.filter(submission__track=track, rank_records__isnull=False).distinct())
     for run, rank in now.items():
         if before.get(run) != rank:
             yield run, rank

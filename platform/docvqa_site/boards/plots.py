@@ -394,8 +394,9 @@ def rank_plot(run: Run, records: Sequence[RankRecord], today: date) -> Plot | No
         return None
     first, last = records[0].day, max(today, records[0].day + timedelta(days=TIME_TICKS - 1))
     days = (last - first).days
-    place = at_budget(run.budget)
-    board = reverse("leaderboard:track", args=[run.submission.track.slug]) + board_query(run.budget)
+    track, place = run.submission.track, at_budget(run.budget)
+    board = reverse("leaderboard:track", args=[track.slug]) + board_query(run.budget)
+    url = board if run.budget in track.run_budgets() else ""
     y = linear("rank", [1, *(rank for _, rank in ranked)], least_step=1).reversed()
     return Plot(
         name=f"rank-{run.pk}",
@@ -409,7 +410,7 @@ def rank_plot(run: Run, records: Sequence[RankRecord], today: date) -> Plot | No
         y=replace(y, ticks=[tick for tick in y.ticks if tick.text != "0"]),
         lines=[Line("front", part) for part in _times_with_rank(records, last)],
         marks=[
-            Mark((day.toordinal(), rank), "front", f"Rank {rank}{place} on {_day(day)}", board)
+            Mark((day.toordinal(), rank), "front", f"Rank {rank}{place} on {_day(day)}", url)
             for day, rank in ranked
         ],
         columns=["Since", "Rank"],

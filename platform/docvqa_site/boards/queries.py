@@ -15,7 +15,7 @@ from django.db.models.functions import Cast
 
 from docvqa_site.boards.selection import Baselines
 from docvqa_site.challenge.models import Track
-from docvqa_site.challenge.rankings import Ranking
+from docvqa_site.challenge.rankings import REMOVED_BUDGET, Ranking
 from docvqa_site.reviews.tallies import rejected
 from docvqa_site.submissions.judged import proof_withholds
 from docvqa_site.submissions.models import Run
@@ -136,6 +136,8 @@ def with_results(runs: QuerySet[Run], kind: Ranking) -> QuerySet[Run]:
 
 def qualifies(kind: Ranking, limits: Limits) -> Q:
     """Return the condition for a rank, as `Ranking.shortfall` decides it."""
+    if limits.get(REMOVED_BUDGET) is not None:
+        return Q(pk__in=[])
     needed = Q(**{f"{name}__isnull": False for name in kind.rule.needs})
     met = {
         f"{name}__{'gte' if is_least else 'lte'}": limits[limit] for name, limit, is_least in kind.rule.limits

@@ -360,8 +360,10 @@ class Track(models.Model):
         return self.required_reviews if self.kind.needs_proof else None
 
     def limits(self, budget: float | None = None) -> Limits:
-        """Return the limits of the track's kind by name, with that of the board at this budget."""
-        return {name: getattr(self, name) for name in self.kind.rule.fields} | {BUDGET: budget}
+        """Return the limits of the track's kind by name, with those of the board at this budget."""
+        removed = None if budget in self.run_budgets() else budget
+        of_board = {BUDGET: budget, rankings.REMOVED_BUDGET: removed}
+        return {name: getattr(self, name) for name in self.kind.rule.fields} | of_board
 
     @property
     def questions(self) -> list[str]:

@@ -131,6 +131,8 @@ LIMITS = {
 }
 
 
+# The limit of a board that isn't there, because its budget was removed: this budget. None for any other.
+REMOVED_BUDGET = "removed_budget"
 # The state of a run that the organizers disqualified, in place of its own.
 DISQUALIFIED = "disqualified"
 # What any run may have for an examination.
@@ -272,6 +274,8 @@ class Ranking:
                 is_invalid=True,
             )
         found = []
+        if (removed := limits.get(REMOVED_BUDGET)) is not None:
+            found.append(Shortfall(f"ε = {removed:g} is no longer a budget of this track", "budget removed"))
         if unmet := self.rule.unmet(results, limits):
             found.append(_in_words(unmet, results.decimals))
         if self.rule.is_uncounted(results, requires_counted=requires_counted):

@@ -4,10 +4,10 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 from django.db import transaction
 from django.template.defaultfilters import pluralize
@@ -16,8 +16,8 @@ from django.utils import timezone
 from docvqa_site.accounts.models import User
 from docvqa_site.audit.models import record
 from docvqa_site.audit.versions import boards_changed
-from docvqa_site.boards.boards import boards_of
-from docvqa_site.boards.effects import Effect, effect
+from docvqa_site.boards.boards import boards_of, ranked_rows
+from docvqa_site.boards.effects import Effect, effect, together
 from docvqa_site.boards.models import newest_results
 from docvqa_site.boards.ordering import counts
 from docvqa_site.boards.ranking import rank
@@ -44,7 +44,9 @@ BOARD_RULES = {
     "budgets": "Privacy budgets ε",
     "paused": "Paused",
 }
-DECIDES_RANKS = {"anls_threshold", "required_reviews", "unbound_level"}
+# What gives and takes ranks; the number of reviews changes the status of results alone.
+RANKS_RUNS = {"anls_threshold", "unbound_level", "budgets"}
+DECIDES_RANKS = {*RANKS_RUNS, "required_reviews"}
 LEVEL_NAMES = dict(UNBOUND_LEVELS)
 # All that the desk changes of a track.
 NAMES = {**BOARD_RULES, **rule_changes.NAMES}
@@ -52,18 +54,17 @@ NAMES = {**BOARD_RULES, **rule_changes.NAMES}
 
 @dataclass(frozen=True)
 class Preview:
-    """What a change would do: its public note, the effects in words, and that on the board by bytes.
+    """What a change would do: its public note, the effects in words, and that on all boards together.
 
-    `rows` is None where the threshold stays. `difference` are the lines of texts that change. `lost` are the runs that
-    lose their rank on any board. `notified` says who is notified of the change; it is empty where nobody is.
-    `new_end` is when a phase ends that ended at another time; it `is_short_notice` where that is earlier, and soon.
+    `difference` are the lines of texts that change. `notified` says who is notified of the change; it is empty where
+    nobody is. `new_end` is when a phase ends that ended at another time; it `is_short_notice` where that is earlier,
+    and soon.
     """
 
     text: str
     sentences: list[str] = field(default_factory=list)
-    rows: Effect | None = None
+    rows: Effect = field(default_factory=Effect)
     difference: str = ""
-    lost: frozenset[UUID] = frozenset()
     notified: str = ""
     new_end: datetime | None = None
     is_short_notice: bool = False
@@ -71,21 +72,14 @@ class Preview:
     @property
     def needs_reason_because(self) -> str:
         """Why the change needs a public reason; empty where it needs none."""
-        if self.moves_ranks:
+        if self.rows.rows:
             return "Ranks change"
         return "Teams get less than a day's notice" if self.is_short_notice else ""
 
     @property
-    def moves_ranks(self) -> bool:
-        """Whether a run loses, gets or changes its rank."""
-        rows = self.rows
-        return bool(self.lost or (rows and (rows.lost or rows.gained or rows.moved)))
-
-    @property
     def digest(self) -> str:
         """What a confirmation must carry: the change is made only if it still does what was shown."""
-        rows = [*self.rows.lost, *self.rows.gained, *self.rows.moved] if self.rows else []
-        ranks = [[str(row.entry.run), row.rank] for row in rows]
+        ranks = [[str(row.entry.run), row.rank] for row in self.rows.rows]
         shown = json.dumps([self.text, self.sentences, ranks, self.difference])
         return hashlib.sha256(shown.encode()).hexdigest()
 
@@ -109,22 +103,17 @@ def _are_same(old: object, new: object) -> bool:
 def preview(track: Track, changes: Changes, now: datetime) -> Preview:
     """Return what these changes of the track would do, computed by the rules that decide."""
     sentences: list[str] = []
-    rows = None
-    lost: set[UUID] = set()
-    if "anls_threshold" in changes:
-        (board,) = boards_of(track)
-        limits = {**track.limits(), "anls_threshold": changes["anls_threshold"][1]}
-        rows = effect(board.rows, rank((row.entry for row in board.rows), track.kind, limits))
-        sentences += board_sentences(rows)
-        lost |= {row.entry.run for row in rows.lost}
-    if "unbound_level" in changes:
-        for budget, found in _unbound_effects(track, changes["unbound_level"][1]):
-            sentences += [f"{at_budget(budget, '{}: ')}{sentence}" for sentence in board_sentences(found)]
-            lost |= {row.entry.run for row in found.lost}
+    effects: dict[float | None, Effect] = {}
+    changed = copy(track)
+    for name, (_, new) in changes.items():
+        setattr(changed, name, new)
+    if "budgets" in changes:
+        sentences += _budget_sentences(track, changed)
+    if changes.keys() & RANKS_RUNS:
+        effects = dict(_effects(track, changed))
+        sentences += _rank_sentences(effects)
     if "required_reviews" in changes:
         sentences.append(_review_sentence(track, changes["required_reviews"]))
-    if "budgets" in changes:
-        sentences += _budget_sentences(track, *changes["budgets"])
     if "paused" in changes:
         before, after = (closed_because(track.phases.all(), now, paused=value) for value in changes["paused"])
         sentences += opening_sentences(track, before, after)
@@ -134,7 +123,7 @@ def preview(track: Track, changes: Changes, now: datetime) -> Preview:
     # Texts alone decide nothing.
     notified = notified_sentence(track) if changes.keys() - rule_changes.TEXTS.keys() else ""
     difference = rule_changes.text_difference(changes)
-    return Preview(_note(changes), sentences, rows, difference, frozenset(lost), notified)
+    return Preview(_note(changes), sentences, together(effects.values()), difference, notified)
 
 
 def _late_sentences(track: Track, changes: Changes, now: datetime) -> list[str]:
@@ -170,11 +159,23 @@ def board_sentences(rows: Effect) -> list[str]:
     return found or ["No rank changes."]
 
 
-def _unbound_effects(track: Track, level: int) -> Iterable[tuple[float | None, Effect]]:
-    """Yield what another level for unbound runs does to each board, with its budget."""
-    for board in boards_of(track):
-        limits = {**track.limits(board.budget), "unbound_level": level}
-        yield board.budget, effect(board.rows, rank((row.entry for row in board.rows), track.kind, limits))
+def _rank_sentences(effects: Mapping[float | None, Effect]) -> list[str]:
+    """Return what changes on each board on which any rank does."""
+    found = [
+        f"{at_budget(budget, '{}: ')}{sentence}"
+        for budget, rows in effects.items()
+        if rows.rows
+        for sentence in board_sentences(rows)
+    ]
+    return found or board_sentences(Effect())
+
+
+def _effects(track: Track, changed: Track) -> Iterable[tuple[float | None, Effect]]:
+    """Yield what a change of the track does to each board, also to one that appears or is removed, with its budget."""
+    for budget in dict.fromkeys([*track.run_budgets(), *changed.run_budgets()]):
+        before = ranked_rows(track, budget)
+        after = rank((row.entry for row in before), changed.kind, changed.limits(budget))
+        yield budget, effect(before, after)
 
 
 def _review_sentence(track: Track, required: tuple[int, int]) -> str:
@@ -193,11 +194,12 @@ def _review_sentence(track: Track, required: tuple[int, int]) -> str:
     return "No method changes status."
 
 
-def _budget_sentences(track: Track, old: list[float], new: list[float]) -> list[str]:
+def _budget_sentences(track: Track, changed: Track) -> list[str]:
     """Return which boards appear and disappear, with the runs on them, and which drafts are in the way."""
+    old, new = track.budgets, changed.budgets
     found = []
     for budget in sorted(set(old) ^ set(new)):
-        ranked, others = counts(track, budget)
+        ranked, others = counts(track if budget in old else changed, budget)
         runs = f"{ranked + others} run{pluralize(ranked + others)}, {ranked} with a rank"
         verb = "will be removed; its results are kept" if budget in old else "appears"
         found.append(f"The board at {budget_text(budget)} ({runs}) {verb}.")
@@ -261,7 +263,8 @@ def change_track(track: Track, values: Mapping[str, Any], reason: str, seen: str
     boards_changed(current.pk)
     if shown.notified:
         subject = f"{current}: the rules have changed"
-        notify_of_change(current, Kind.ANNOUNCEMENTS, subject, shown.text, reason, lost=shown.lost)
+        lost = [row.entry.run for row in shown.rows.lost]
+        notify_of_change(current, Kind.ANNOUNCEMENTS, subject, shown.text, reason, lost=lost)
     return True
 
 

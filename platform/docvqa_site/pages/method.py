@@ -167,6 +167,8 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "permalink": settings.SITE_URL + submission.get_absolute_url(),
         "plot": plot_with_mark(submission) if is_listed and runs else "",
         "is_listed": is_listed,
+        # Those of removed budgets are on none.
+        "has_board": any(run.budget in submission.track.run_budgets() for run in scored),
         "rank_plots": rank_plots(scored, localdate()) if is_listed else "",
         "may_publish": may_publish(submission),
         "bibtex_entries": entries(submission, people),

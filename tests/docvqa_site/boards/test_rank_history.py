@@ -72,6 +72,15 @@ class TestRecording:
         assert record_ranks(TODAY) == 2
         assert [recorded(run) for run in runs] == [[(TODAY, 1)]] * 2
 
+    def test_ranks_end_with_the_budget_of_their_board(self):
+        track = make_track(BEST_ANLS_AT_BUDGET, budgets=[1, 4])
+        run = add(track, "One", budget=4.0, epsilon=0.5)
+        record_ranks(TODAY)
+        track.budgets = [1]
+        track.save()
+        record_ranks(TODAY + WEEK)
+        assert recorded(run) == [(TODAY, 1), (TODAY + WEEK, None)]
+
     def test_it_takes_as_many_queries_for_many_runs_as_for_one(self, track, django_assert_max_num_queries):
         for number in range(20):
             add(track, f"Method {number}")

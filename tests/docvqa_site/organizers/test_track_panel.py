@@ -252,10 +252,52 @@ def test_another_list_of_budgets_says_which_boards_come_and_go(client: Client, o
     assert "The board at ε\xa0=\xa02 (0 runs, 0 with a rank) appears." in page
     assert "The board at ε\xa0=\xa04 (1 run, 1 with a rank) will be removed; its results are kept." in page
     assert "1 run of drafts must be removed" in page
-    confirmed(client, address, data)
+    confirmed(client, address, data | {"reason": "As announced."})
     private_track.refresh_from_db()
     assert private_track.budgets == [1, 2]
     assert RuleChange.objects.get().text == "Privacy budgets ε: 1, 4 → 1, 2."
+
+
+def test_a_removed_budget_names_the_runs_that_lose_their_rank_and_needs_a_reason(
+    client: Client, organizer, private_track
+) -> None:
+    address, data = f"/organize/tracks/{private_track.slug}/", private_fields() | {"budgets": "[1]"}
+    ranked = private_track.submissions.get(state=SubmissionState.SUBMITTED)
+    page = client.post(address, data).text
+    assert "ε\xa0=\xa04: 1 run loses its rank." in page
+    assert "No rank changes" not in page
+    lost = page[page.index('aria-label="Runs that lose their rank"') :]
+    assert f'<a href="{ranked.get_absolute_url()}">{ranked.title}</a>' in lost
+    assert "ε\xa0=\xa04 is no longer a budget of this track" in lost
+    assert "Ranks change, so the change needs a public reason" in page
+    assert "Apply and publish" not in page
+    confirmed(client, address, data)
+    private_track.refresh_from_db()
+    assert private_track.budgets == [1, 4]
+
+
+def test_teams_are_notified_of_the_rank_that_they_lose_with_a_budget(
+    client: Client, organizer, private_track
+) -> None:
+    data = private_fields() | {"budgets": "[1]", "reason": "As announced."}
+    confirmed(client, f"/organize/tracks/{private_track.slug}/", data)
+    losing = Notification.objects.get(kind=Kind.RESULTS)
+    assert losing.subject == f"{private_track}: your team loses a rank"
+    run = private_track.submissions.get(state=SubmissionState.SUBMITTED).runs.get()
+    assert f"these runs of your team lose their ranks: {run}." in losing.text
+    assert f"these runs of your team lose their ranks: {run}." in "".join(
+        str(sent.body) for sent in mail.outbox
+    )
+
+
+def test_a_budget_that_returns_names_the_runs_that_get_their_rank_again(
+    client: Client, organizer, private_track
+) -> None:
+    Track.objects.update(budgets=[1])
+    page = client.post(f"/organize/tracks/{private_track.slug}/", private_fields()).text
+    assert "The board at ε\xa0=\xa04 (1 run, 1 with a rank) appears." in page
+    assert "ε\xa0=\xa04: 1 run gets a rank." in page
+    assert 'aria-label="Runs that get a rank"' in page
 
 
 @pytest.mark.parametrize("budgets", ["[0]", "[1, 1]", "4; 8", "nonsense", '["1"]'])
@@ -302,7 +344,8 @@ def test_ranking_unbound_runs_says_who_gets_a_rank(client: Client, organizer, pr
     submission = make_submission(track=private_track, state=SubmissionState.SUBMITTED)
     run = make_run(submission, state="scored", budget=4.0, epsilon=3.9, unbound="record.linkage: flagged")
     assert "unbound (linkage: flagged)" in client.get(submission.get_absolute_url()).text
-    address, data = f"/organize/tracks/{private_track.slug}/", private_fields() | {"unbound_level": 0}
+    address = f"/organize/tracks/{private_track.slug}/"
+    data = private_fields() | {"unbound_level": 0, "reason": "As announced."}
     page = client.post(address, data).text
     assert "ε\xa0=\xa04: 1 run gets a rank." in page
     confirmed(client, address, data)
