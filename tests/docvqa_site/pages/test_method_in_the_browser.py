@@ -61,7 +61,7 @@ def test_a_method_leads_to_the_evidence_of_a_run_and_so_do_links_to_where_it_was
     page.goto(f"{SITE}{method}#run-{four.pk}")
     # A screen reader reads a score and its interval as two numbers.
     row = page.get_by_role(
-        "row", name=re.compile(r"^ε = 4 ANLS 0\.50* 0\.40*–0\.60* .*Evidence at ε = 4 ?: ?1 passed")
+        "row", name=re.compile(r"^ε = 4 ANLS: 0\.50* 0\.40*–0\.60* .*Evidence at ε = 4 ?: ?1 passed")
     )
     expect(row).to_be_in_viewport()
     types = page.get_by_role("region", name="ANLS by question type, with 95% intervals")
