@@ -13,10 +13,10 @@ from docvqa_site.audit.admin import ReadOnlyAdmin
 from docvqa_site.audit.hiding import hidden_from
 from docvqa_site.audit.mass_actions import mass_action
 from docvqa_site.audit.models import record
-from docvqa_site.mail.models import OutgoingMail
+from docvqa_site.mail.models import WAITING, OutgoingMail
 
 STATES = {
-    "waiting": Q(failed_at=None, delivered_at=None),
+    "waiting": WAITING,
     "delivered": Q(delivered_at__isnull=False),
     "failed": Q(failed_at__isnull=False),
 }

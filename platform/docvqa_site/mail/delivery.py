@@ -17,7 +17,7 @@ from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from docvqa_site.mail.backend import FORGOTTEN, restored
-from docvqa_site.mail.models import OutgoingMail
+from docvqa_site.mail.models import WAITING, OutgoingMail
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class MailServerError(Exception):
 
 def waiting() -> QuerySet[OutgoingMail]:
     """Return the mails that will be tried, or tried again."""
-    return OutgoingMail.objects.filter(failed_at=None, delivered_at=None)
+    return OutgoingMail.objects.filter(WAITING)
 
 
 def deliver_due() -> int:

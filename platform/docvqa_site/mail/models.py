@@ -6,6 +6,9 @@ The text of a delivered mail is emptied: it may contain a link that works once.
 from django.db import models
 from django.utils import timezone
 
+# The condition that a mail is tried, or tried again.
+WAITING = models.Q(failed_at__isnull=True, delivered_at__isnull=True)
+
 
 class OutgoingMail(models.Model):
     """One mail that waits, that the mail server has taken (`delivered_at`), or that was given up (`failed_at`).
@@ -34,13 +37,7 @@ class OutgoingMail(models.Model):
     class Meta:
         verbose_name = "email"
         ordering = ["due_at", "pk"]
-        indexes = [
-            models.Index(
-                fields=["due_at"],
-                condition=models.Q(failed_at__isnull=True, delivered_at__isnull=True),
-                name="mails_waiting",
-            )
-        ]
+        indexes = [models.Index(fields=["due_at"], condition=WAITING, name="mails_waiting")]
 
     def __str__(self) -> str:
         return f"{self.subject} to {', '.join(self.recipients)}"

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from django.conf import settings
-from django.db.models import Count, Min, Q
+from django.db.models import Count, Min
 from django.utils import timezone
 
 from docvqa_site.evaluation.models import Evaluation, EvaluationState, StepQueue
 from docvqa_site.evaluation.queue.dispatch import ALIVE
 from docvqa_site.evaluation.queue.places import QUEUES
-from docvqa_site.mail.models import OutgoingMail
+from docvqa_site.mail.models import WAITING, OutgoingMail
 
 QUEUE_NAMES = sorted(set(QUEUES.values()))
 
@@ -114,11 +114,10 @@ def workforces(found: Iterable[QueueWorker], now: datetime) -> dict[str, Workfor
 
 def outbox() -> Outbox:
     """Return how many mails wait, and since when."""
-    waits = Q(failed_at=None, delivered_at=None)
     numbers = OutgoingMail.objects.aggregate(
-        waiting=Count("pk", filter=waits),
+        waiting=Count("pk", filter=WAITING),
         failed=Count("failed_at"),
-        oldest=Min("created_at", filter=waits),
+        oldest=Min("created_at", filter=WAITING),
     )
     oldest_s = (timezone.now() - numbers["oldest"]).total_seconds() if numbers["oldest"] else 0.0
     return Outbox(numbers["waiting"], numbers["failed"], oldest_s)
