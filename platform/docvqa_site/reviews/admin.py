@@ -51,6 +51,7 @@ from docvqa_site.reviews.selectors import (
     is_settled,
     reviewable_submissions,
     sees_decisions,
+    too_few_asked,
     verdict_on,
     visible_reviews,
     waits_for_reviewers,
@@ -107,7 +108,7 @@ class AssignmentFilter(admin.SimpleListFilter):
 
     @override
     def lookups(self, _request: HttpRequest, _model_admin: Any) -> list[tuple[str, str]]:
-        return [("mine", "assigned to me"), ("nobody", "unassigned"), ("overdue", "overdue")]
+        return [("mine", "assigned to me"), ("few", "too few assigned"), ("overdue", "overdue")]
 
     @override
     def queryset(self, request: HttpRequest, queryset: QuerySet[Proof]) -> QuerySet[Proof]:
@@ -117,8 +118,8 @@ class AssignmentFilter(admin.SimpleListFilter):
                 return queryset.filter(
                     pk__in=assigned.filter(reviewer=organizer_of(request)).values("submission")
                 )
-            case "nobody":
-                return queryset.filter(waits_for_reviewers()).exclude(pk__in=assigned.values("submission"))
+            case "few":
+                return queryset.filter(waits_for_reviewers(), too_few_asked())
             case "overdue":
                 late = assigned.filter(due__lt=timezone.now().date()).values("submission")
                 return queryset.filter(waits_for_reviewers(), pk__in=late)

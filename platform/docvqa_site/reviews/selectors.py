@@ -166,8 +166,7 @@ def undecided_kinds(submissions: QuerySet[Submission], reviewer: User, due: date
             Q(change_requests=0) | Q(rejections__gt=0) | tallies.rejected(), state=SubmissionState.SUBMITTED
         ),
         ProofMark.OVERDUE: Q(published_at__lt=due),
-        # Of contested ones, all reviewers were asked by email.
-        ProofMark.UNASSIGNED: Q(rejections=0) & ~Q(pk__in=_with_enough_asked()),
+        ProofMark.UNASSIGNED: too_few_asked(),
         ProofMark.CONTESTED: Q(rejections__gt=0),
         ProofMark.UNSEEN: ~seen,
         ProofMark.TRIED: _tried(),
@@ -182,15 +181,15 @@ def undecided_kinds(submissions: QuerySet[Submission], reviewer: User, due: date
     return undecided(submissions).order_by().values(part=Cast(marks, CharField())).annotate(count=Count("pk"))
 
 
-def _with_enough_asked() -> "QuerySet[Any, Any]":
-    """Return the submissions that have enough assigned reviewers: with those who accepted, as many as must accept.
+def too_few_asked() -> Q:
+    """Return the condition that fewer reviewers are assigned to an undecided proof than have yet to accept it.
 
-    Without objections, all who have decided have accepted.
+    Of contested ones it is false: all reviewers were asked by email. Without objections, all who decided have accepted.
     """
     asked = ProofReview.objects.filter(assigned_at__isnull=False, **PENDING).order_by()
     lacking = F("submission__track__required_reviews") - F("submission__acceptances")
     counted = asked.values("submission").annotate(count=Count("pk"))
-    return counted.filter(count__gte=lacking).values("submission")
+    return Q(rejections=0) & ~Q(pk__in=counted.filter(count__gte=lacking).values("submission"))
 
 
 def _tried() -> Q:
@@ -282,9 +281,7 @@ def contested_proofs(submissions: QuerySet[Submission], most: int) -> list[tuple
 
 def unassigned_proofs(submissions: QuerySet[Submission], most: int) -> list[tuple[UUID, str]]:
     """Return the keys and titles of the first proofs that wait, and that too few are asked to decide on."""
-    waiting = submissions.filter(rejections=0, track__ranking__in=WITH_PROOFS).exclude(
-        pk__in=_with_enough_asked()
-    )
+    waiting = submissions.filter(too_few_asked(), track__ranking__in=WITH_PROOFS)
     return list(awaiting_decisions(waiting).values_list("pk", "title")[:most])
 
 
