@@ -4,7 +4,7 @@ import pytest
 from django.contrib.auth.models import Permission
 from django.contrib.staticfiles import finders
 from django.test import Client
-from playwright.sync_api import Browser, Route, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from docvqa_site.notifications.kinds import Kind
 from docvqa_site.notifications.models import Notification
@@ -32,6 +32,16 @@ def answer_static_files(route: Route) -> None:
     route.fulfill(path=file) if file else route.abort()
 
 
+def page_with(browser: Browser, body: bytes) -> Page:
+    """Return a window that finds this page of the site, and its static files."""
+    page = browser.new_page()
+    page.route("**/*", answer_static_files)
+    page.route(
+        f"{SITE}/page/", lambda route: route.fulfill(content_type="text/html; charset=utf-8", body=body)
+    )
+    return page
+
+
 @pytest.mark.parametrize("role", ["visitor", "participant", "reviewer", "organizer"])
 def test_the_menu_has_one_line(client: Client, role: str, browser: Browser) -> None:
     if role != "visitor":
@@ -44,11 +54,7 @@ def test_the_menu_has_one_line(client: Client, role: str, browser: Browser) -> N
         )
         client.force_login(person)
     body = client.get("/leaderboard/").getvalue()
-    page = browser.new_page()
-    page.route("**/*", answer_static_files)
-    page.route(
-        f"{SITE}/page/", lambda route: route.fulfill(content_type="text/html; charset=utf-8", body=body)
-    )
+    page = page_with(browser, body)
     page.goto(f"{SITE}/page/")
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 700})
@@ -60,11 +66,7 @@ def test_the_menu_of_an_account_has_the_whole_name(client: Client, browser: Brow
     person = make_user(name="Maximiliane Featherstonehaugh")
     client.force_login(person)
     body = client.get("/leaderboard/").getvalue()
-    page = browser.new_page()
-    page.route("**/*", answer_static_files)
-    page.route(
-        f"{SITE}/page/", lambda route: route.fulfill(content_type="text/html; charset=utf-8", body=body)
-    )
+    page = page_with(browser, body)
     for width, menu in ((1280, ".account-menu"), (390, ".site-menu")):
         page.set_viewport_size({"width": width, "height": 700})
         page.goto(f"{SITE}/page/")
