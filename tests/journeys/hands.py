@@ -42,6 +42,8 @@ class Hands:
     def __init__(self, page: Page) -> None:
         self.page = page
         self.faults: list[str] = []
+        # Before anything is pressed, the browser reports its file choosers instead of opening them.
+        page.on("filechooser", lambda _: None)
         page.on("pageerror", lambda error: self.faults.append(f"{page.url}: {error}"))
         page.on("response", self._note_error)
         self._asked = self._answered = 0

@@ -33,6 +33,8 @@ def open_page(browser, live_server, client, draft, complaints):
         session = client.cookies["sessionid"].value
         context.add_cookies([{"name": "sessionid", "value": session, "url": live_server.url}])
         page = context.new_page()
+        # Before anything is pressed, the browser reports its file choosers instead of opening them.
+        page.on("filechooser", lambda _: None)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("console", lambda line: "Content Security" in line.text and complaints.append(line.text))
         page.goto(live_server.url + draft.get_absolute_url())

@@ -201,6 +201,7 @@ def test_an_annex_follows_once_it_answers_the_challenge_of_the_record(
 def test_a_run_folder_is_chosen_by_keyboard(open_page):
     page = open_page()
     folder = page.get_by_label("Choose the run folder")
+    expect(draft_file(page, "checkpoint").locator(".dropzone")).to_be_visible()  # the page's script has run
     page.get_by_role("heading", name="Run", exact=True).focus()
     page.keyboard.press("Tab")
     expect(folder).to_be_focused()

@@ -229,8 +229,6 @@ def test_one_shard_of_one_is_a_checkpoint_like_any(open_page, tmp_path, complain
 
 def test_the_choice_is_reached_by_keyboard_and_named(open_page, index):
     page = open_page()
-    # From here on the browser reports file choosers instead of opening them.
-    page.on("filechooser", lambda _: None)
     expect(draft_file(page, "checkpoint").locator(".dropzone")).to_be_visible()  # the page's script has run
     control = page.get_by_label("Choose a file or shards (Checkpoint)")
     control.focus()
