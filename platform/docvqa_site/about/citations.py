@@ -149,7 +149,7 @@ def bibtex(address: str, year: int) -> str:
         "author": f"{{{AUTHORS}}}",
         "year": str(year),
         "version": evaluator_version(),
-        "howpublished": rf"\url{{{address}}}",
+        "url": address,
     }
     return entry("pfl_docvqa_benchmark", fields)
 

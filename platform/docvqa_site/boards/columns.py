@@ -265,7 +265,7 @@ COLUMNS: tuple[Column, ...] = (
     _result("log_rounds", "Rounds", "Number of rounds in the communication log."),
     _bytes(
         "bytes_sent",
-        "Bytes in the log",
+        "Logged bytes, with first downloads",
         "Bytes of all messages in the communication log, including first downloads.",
         shown=Shown.MORE | Shown.METHOD | Shown.COMPARISON | Shown.TEXT | Shown.DATA,
         applies=_by_bytes,

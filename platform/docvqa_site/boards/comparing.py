@@ -83,23 +83,20 @@ def accuracy_in_words(first: RunResults, second: RunResults) -> str:
         return ""
     decimals = min(first.decimals, second.decimals)
     gain = score_gain(first.accuracy, second.accuracy, decimals)
-    # Without an interval, there is no verdict.
-    words = _signed(f"{gain:+}") if gain else "the same"
-    return ", ".join(filter(None, [words, gain_note(first.accuracy, second.accuracy, decimals)]))
+    return ", ".join(filter(None, [_gain(gain), gain_note(first.accuracy, second.accuracy, decimals)]))
 
 
 def leakage_in_words(first: Leakage | None, second: Leakage | None) -> str:
-    """Return which of two methods leaks more, as far as the attack found anything; empty where it wasn't measured."""
+    """Return by how much the first of two methods leaks more, if both significantly; empty where it wasn't measured."""
     if first is None or second is None:
         return ""
     if first.auc is None and second.auc is None:
         return "neither is significant"
     if first.auc is None or second.auc is None:
         return f"only {'B' if first.auc is None else 'A'}'s is significant"
-    return _higher(Decimal(leakage_text(first)) - Decimal(leakage_text(second)))
+    return _gain(Decimal(leakage_text(first)) - Decimal(leakage_text(second)))
 
 
-def _higher(gain: Decimal) -> str:
-    if not gain:
-        return "the same"
-    return f"{_signed(f'{gain:+}')}: {'A' if gain > 0 else 'B'} is higher"
+def _gain(gain: Decimal) -> str:
+    """Return a difference without an interval, of which no verdict follows."""
+    return _signed(f"{gain:+}") if gain else "the same"

@@ -44,6 +44,7 @@ TIME_STEPS_S = (
 # Between the ticks of an axis of bytes, as a part of the axis.
 BYTES_GAP = 0.14
 OUT = ("out", "rejected or disqualified")
+FRONT = "Pareto front of ranked runs"
 # What the marks of the plot of bytes say by their shape, by color, and in words.
 KINDS = {
     "front": "on the Pareto front",
@@ -162,7 +163,7 @@ def bytes_plot(runs: Sequence[PlottedRun], threshold: float | None) -> Plot:
         y=linear("ANLS", [*levels, *(run.anls for run in runs), *_ends(run.interval for run in runs)]),
         lines=[
             *_whiskers((run.bytes_total, run.interval) for run in runs),
-            *([Line("front", front, "Pareto front", is_stepped=True)] if front else []),
+            *([Line("front", front, FRONT, is_stepped=True)] if front else []),
         ],
         marks=[
             Mark(

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
@@ -66,6 +67,7 @@ MOST_CHANGES = 60
 LOW = POINT.index("anls_low")
 # Between the two parts of what is drawn of a track.
 PLOT = "<!--plot-->"
+LOOK_EQUAL = "Of two that look equal, the later one is better in decimals that aren't shown."
 DRAWING = re.compile(r'<svg class="plot-(?:wide|narrow)".*?</svg>', re.DOTALL)
 MARK = re.compile(r'<(?:circle|path) class="plot-mark [^>]*/>')
 OWN_MARK = re.compile(r'<(?:circle|path) class="plot-mark [^>]* data-here[^>]*/>')
@@ -190,8 +192,9 @@ def progress(request: HttpRequest, slug: str) -> HttpResponse:
     version = boards_versions([track.pk])[track.pk]
 
     def respond() -> HttpResponse:
-        drawn = cached(version, f"progress {track.pk}", lambda: draw(*_progress(track)))
-        context = {"track": track, "plots": mark_safe(drawn)}  # noqa: S308  (a template made it)
+        drawn = cached(version, f"progress {track.pk}", lambda: _draw_progress(track))
+        note, _, plots = drawn.partition(PLOT)
+        context = {"track": track, "note": note, "plots": mark_safe(plots)}  # noqa: S308  (a template made it)
         return render(request, "pages/progress.html", context)
 
     return page_unless_unchanged(request, version, respond)
@@ -283,10 +286,14 @@ def _without_privacy(track: Track, tracks: Sequence[Track]) -> PlottedRun | None
     return max(plotted(points, _addresses(points), "other"), key=lambda run: run.anls, default=None)
 
 
-def _progress(track: Track) -> list[Plot]:
+def _draw_progress(track: Track) -> str:
+    """Return what explains runs that look equal, if there are any, and the plots, with a sign between them."""
     points = [(budget, record_points(track, budget, MOST_RECORDS)) for budget in track.run_budgets()]
     runs = [(budget, plotted(rows, _addresses(rows), "front")) for budget, rows in points]
-    return [progress_plot(track, budget, better) for budget, better in runs if better]
+    steps = [step for _, better in runs for step in pairwise(better)]
+    look_equal = not track.kind.words.in_bytes and any(run.score == later.score for run, later in steps)
+    plots = draw(*(progress_plot(track, budget, better) for budget, better in runs if better))
+    return (LOOK_EQUAL if look_equal else "") + PLOT + plots
 
 
 def _interval(point: Point) -> tuple[float | None, float | None]:

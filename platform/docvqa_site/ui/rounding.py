@@ -44,7 +44,7 @@ def outward_high(value: float, decimals: int = INTERVAL_DECIMALS) -> float:
 def gain_note(score: float, other: float, decimals: int) -> str:
     """Return what to say beside `score_gain` where it isn't the difference of the scores as pages show them."""
     shown = Decimal(cut(score, decimals)) - Decimal(cut(other, decimals))
-    return "" if shown == score_gain(score, other, decimals) else "computed before rounding"
+    return "" if shown == score_gain(score, other, decimals) else "computed before truncation"
 
 
 def power_of_ten(value: float) -> str:

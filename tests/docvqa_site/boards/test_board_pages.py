@@ -436,7 +436,7 @@ class TestPages:
             change_results(Run.objects.get(pk=run), decimals=2)
         boards_changed(track.pk)
         html = client.get("/leaderboard/private/").text
-        assert "0.04 above the baseline Method 2., computed before rounding" in html
+        assert "0.04 above the baseline Method 2., computed before truncation" in html
 
     def test_a_page_without_unranked_runs_says_so_and_the_overview_leads_to_none(self, client):
         track = make_track(BEST_ANLS_AT_BUDGET, slug="private", budgets=[1, 4])

@@ -9,6 +9,7 @@ from evaluator.messages.jobs import Check, CheckStatus
 # A check has hardly any power from this share of its limit on, beyond which it has none.
 NEAR = 0.9
 HARDLY_ANY_POWER = "hardly any power"
+HARDLY_ANY_POWER_MEANS = f"{HARDLY_ANY_POWER} (only an extreme deviation would have been found)"
 
 
 @dataclass(frozen=True)

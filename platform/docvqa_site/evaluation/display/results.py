@@ -6,7 +6,11 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from docvqa_site.challenge.rankings import Shortfall
-from docvqa_site.evaluation.display.power import HARDLY_ANY_POWER, has_hardly_any_power
+from docvqa_site.evaluation.display.power import (
+    HARDLY_ANY_POWER,
+    HARDLY_ANY_POWER_MEANS,
+    has_hardly_any_power,
+)
 from docvqa_site.submissions.models import Run
 from docvqa_site.ui.rounding import power_of_ten
 from evaluator.accounting.accountant import Accountant
@@ -242,7 +246,7 @@ class SubjectSummary:
     Attributes:
         tally: How many ended in each way.
         excluded: What is excluded by those that passed with more than hardly any power; empty if one is flagged.
-        doubts: The others by name, such as "Hardly any power: fresh noise in every round.".
+        doubts: The others by name, such as "No power: linkage.".
         possible: What is possible all the same.
     """
 
@@ -291,7 +295,7 @@ def _doubts(group: Sequence[ShownCheck]) -> str:
     named: dict[str, list[str]] = {}
     for shown in sorted(group, key=lambda shown: WORST_FIRST.index(shown.check.status)):
         if shown.has_hardly_any_power:
-            named.setdefault(HARDLY_ANY_POWER, []).append(shown.name or shown.check.id)
+            named.setdefault(HARDLY_ANY_POWER_MEANS, []).append(shown.name or shown.check.id)
         elif shown.check.status not in (CheckStatus.PASSED, CheckStatus.NOT_APPLICABLE):
             named.setdefault(shown.status, []).append(shown.name or shown.check.id)
     return " ".join(f"{words.capitalize()}: {', '.join(names)}." for words, names in named.items())

@@ -425,7 +425,8 @@ class TestChecks:
         assert text.startswith(
             "Noise, 3 passed (1 with hardly any power). Excluded: noise that is much weaker than declared, "
             "and missing noise, in blocks that the site drew afterward. "
-            "Hardly any power: fresh noise in every round. Still possible"
+            "Hardly any power (only an extreme deviation would have been found): fresh noise in every round. "
+            "Still possible"
         )
         change_results(run, checks=[size, weak, shape | {"status": "flagged"}])
         assert "Excluded:" not in evidence(run)
