@@ -35,8 +35,12 @@ ENTRIES = {
     "columns": "Column",
     "glossary": TERM,
 }
-# Questions that a document answers as a whole, in lower case.
-QUESTIONS = {"forging": ("what could be false", "can a record be forged", "can results be forged")}
+# Questions that a document answers as a whole, or one of its sections, in lower case.
+QUESTIONS = {
+    "forging": ("what could be false", "can a record be forged", "can results be forged"),
+    "competition-tables": ("state of the art", "sota", "published results"),
+    "privacy#what-ε-means-in-numbers": ("epsilon", "ε"),
+}
 # What the beginning of a document for one role is.
 GUIDE = "Guide"
 # What is below this heading in a document for others.
@@ -265,8 +269,9 @@ def passages(name: str) -> Iterator[Passage]:
                 *(address, kind_of_section, heading, title, " ".join(text).strip(), " ".join(code), audience),
                 questions,
             )
-            kind_of_section, questions = "", ()
-            address, heading = f"{here}#{token.attrGet('id')}", _words(tokens[at + 1])
+            kind_of_section, anchor = "", f"#{token.attrGet('id')}"
+            questions = QUESTIONS.get(name + anchor, ())
+            address, heading = here + anchor, _words(tokens[at + 1])
             text, code = [], []
             if heading == FOR_OPERATORS or token.tag <= level_of_operators:
                 level_of_operators = token.tag if heading == FOR_OPERATORS else ""

@@ -65,7 +65,8 @@ FIXED_PAGES = (
     FixedPage(
         "about:contact",
         "Contact",
-        "Who runs this site, the organizers' address, help, and reports of vulnerabilities.",
+        "Who runs this site, where to ask, and how to report vulnerabilities.",
+        "organizers address email help support",
     ),
     FixedPage(
         "about:cite",

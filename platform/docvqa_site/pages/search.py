@@ -47,6 +47,8 @@ MOST_ROWS = 200
 MARKS = re.compile(r"\]\([^)]*\)|[*`#\[\]]+")
 # A privacy budget, as people write it.
 BUDGET = re.compile(r"(?:ε|eps|epsilon)\s*=?\s*(\d{1,6}(?:\.\d{1,6})?)", re.IGNORECASE)
+# What people type who look for earlier results.
+PROGRESS = {"history", "progress", "progress over time", "timeline"}
 PAGES, DOCUMENTS = "pages", "documents"
 COLUMNS = ("place", "heading", "beside", "content")
 
@@ -154,7 +156,7 @@ def _news() -> QuerySet[Any]:
 
 
 def _search_pages(text: str, joined_by: str = "AND") -> list[Found]:
-    return [*_boards_at(text), *_pages().search(text, joined_by)]
+    return [*_boards_at(text), *_progress(text), *_pages().search(text, joined_by)]
 
 
 def _boards_at(text: str) -> Iterator[Found]:
@@ -167,6 +169,14 @@ def _boards_at(text: str) -> Iterator[Found]:
         if budget in track.run_budgets():
             address = f"{reverse('leaderboard:track', args=[track.slug])}{board_query(budget)}#board"
             yield Found(address, "Leaderboard", f"{track}{at_budget(budget)}", "", SafeString(""))
+
+
+def _progress(text: str) -> Iterator[Found]:
+    """Yield the pages of how the best results of each track have changed, where a text asks for them."""
+    if text.lower() in PROGRESS:
+        for track in Track.objects.all():
+            address = reverse("leaderboard:progress", args=[track.slug])
+            yield Found(address, "", f"Progress over time: {track}", "", SafeString(""))
 
 
 @cache

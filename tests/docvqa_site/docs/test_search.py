@@ -54,8 +54,12 @@ def results(client: Client, text: str) -> list[tuple[str, str]]:
         ("Pareto front", "/docs/glossary/#row-pareto-front"),
         ("ANLS threshold", "/docs/glossary/#row-anls-threshold"),
         ("accuracy", "/docs/glossary/#row-accuracy"),
-        ("epsilon", "/docs/glossary/#row-ε-δ"),
-        ("ε", "/docs/glossary/#row-ε-δ"),
+        *(
+            (term, address)
+            for term in ("epsilon", "ε")
+            for address in ("/docs/glossary/#row-ε-δ", "/docs/privacy/#what-ε-means-in-numbers")
+        ),
+        ("state of the art", "/docs/competition-tables/"),
         ("trust", "/docs/glossary/#row-trust-level"),
         ("federated learning", "/docs/glossary/#row-federated-learning"),
     ],
@@ -78,6 +82,7 @@ def test_a_name_or_a_subject_leads_to_its_place(client: Client, text: str, addre
         ("leader board", "/leaderboard/"),
         ("how do I take part", "/tracks/"),
         ("winners", "/results/"),
+        ("contact the organizers", "/about/contact/"),
     ],
 )
 def test_a_visitor_finds_the_page_of_the_site_before_the_documents(

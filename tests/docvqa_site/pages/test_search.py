@@ -70,6 +70,14 @@ def test_a_budget_leads_to_its_boards(client: Client, text: str) -> None:
     assert f'href="/leaderboard/{track.slug}/' not in client.get("/search/", {"q": "epsilon 4"}).text
 
 
+def test_the_history_of_a_track_is_found(client: Client) -> None:
+    make_track(name="Zebra track", slug="zebra")
+    make_track(name="Draft", is_draft=True)
+    for text in ("history", "Progress over time"):
+        assert found(client, text)["pages"] == ["Progress over time: Zebra track"]
+    assert 'href="/leaderboard/zebra/progress/"' in client.get("/search/?q=progress").text
+
+
 def test_texts_of_methods_are_compared_in_lower_case_as_they_are_stored(client: Client) -> None:
     method = make_method(description="A study of QUOKKAS.")
     Submission.objects.filter(pk=method.pk).update(description="A study of Wombats.")
