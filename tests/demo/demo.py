@@ -45,6 +45,13 @@ RECEIPTS_THRESHOLD = 0.02
 BACK_ENDS = ("PFL_DATABASE_URL", "PFL_CACHE_URL", "PFL_BROKER_URL", "PFL_STORE_")
 # Shown on every page, since the results look like others.
 NOTICE = "This is a demonstration. Its models are tiny, and its results don't count toward the benchmark."
+# Of the pages that say who runs a site.
+ABOUT = {
+    "PFL_NOTICE": NOTICE,
+    "PFL_ORGANIZERS": "the person who started this demonstration",
+    "PFL_CONTROLLER": "The person who started this demonstration",
+    "PFL_LEGAL_BASIS": "This is a demonstration: enter made-up names and addresses only.",
+}
 TRACKS = ["track-1", "track-2"]
 EXPORTS = [
     "/leaderboard/{slug}.csv",
@@ -244,7 +251,7 @@ class Demo:
         self.scale = scale
         self.start_command = start
         # The tiny model's operations are too small to share between threads, and slow each other down if they are.
-        variables = {"OMP_NUM_THREADS": "1", "PFL_NOTICE": NOTICE, **(back_ends or {})}
+        variables = {"OMP_NUM_THREADS": "1", **ABOUT, **(back_ends or {})}
         self.stack = Stack(home, port=port, variables=variables)
         self.passwords: dict[str, str] = {}
         self.recovery_codes: dict[str, list[str]] = {}
