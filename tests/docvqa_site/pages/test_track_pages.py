@@ -332,7 +332,7 @@ class TestHome:
             page = client.get(reverse(name)).text
             assert page.count("No run with an accepted proof yet. Best so far:") == 1
             assert page.count("No run with an accepted proof yet") == 1
-            assert ">Current best</h4>" in page
+            assert ">Current best: test set synthetic, base weights vt5-tiny</h4>" in page
             assert "Best with an accepted proof" not in page
             assert page.index("accepted proof yet") < page.index("Private method")
 
