@@ -38,7 +38,7 @@ ENTRIES = {
 # Questions that a document answers as a whole, or one of its sections, in lower case.
 QUESTIONS = {
     "forging": ("what could be false", "can a record be forged", "can results be forged"),
-    "competition-tables": ("state of the art", "sota", "published results"),
+    "competition-tables": ("state of the art", "sota", "published results", "earlier results"),
     "privacy#what-ε-means-in-numbers": ("epsilon", "ε"),
 }
 # What the beginning of a document for one role is.
@@ -121,7 +121,7 @@ class Passage:
     Attributes:
         kind: What it is, where it isn't a section.
         title: That of the document; of anything else, what belongs beside its heading.
-        code: What its blocks of code contain, which is searched but never shown.
+        code: What is searched but never shown: what its blocks of code contain, and what people ask that it answers.
         audience: For whom it is written.
         questions: What people ask that it answers, as they type it.
     """
@@ -260,7 +260,7 @@ def passages(name: str) -> Iterator[Passage]:
     kind_of_section = GUIDE if role else ""
     # What the list of documents says of it is found, too.
     questions = QUESTIONS.get(name, ())
-    text, code = [library.about(name), *questions], [role]
+    text, code = [library.about(name)], [role, *questions]
     audience, level_of_operators = library.audience(name), ""
     for at, token in enumerate(tokens):
         row = row_name(tokens, at) if kind else None
@@ -272,7 +272,7 @@ def passages(name: str) -> Iterator[Passage]:
             kind_of_section, anchor = "", f"#{token.attrGet('id')}"
             questions = QUESTIONS.get(name + anchor, ())
             address, heading = here + anchor, _words(tokens[at + 1])
-            text, code = [], []
+            text, code = [], [*questions]
             if heading == FOR_OPERATORS or token.tag <= level_of_operators:
                 level_of_operators = token.tag if heading == FOR_OPERATORS else ""
                 audience = Audience.OPERATORS if level_of_operators else library.audience(name)
@@ -295,7 +295,10 @@ def passages(name: str) -> Iterator[Passage]:
             code.append(_words(token))
         elif token.type == "inline":
             text.append(_words(token))
-    yield Passage(address, kind_of_section, heading, title, " ".join(text).strip(), " ".join(code), audience)
+    yield Passage(
+        *(address, kind_of_section, heading, title, " ".join(text).strip(), " ".join(code), audience),
+        questions,
+    )
 
 
 def _row(tokens: list[Token], at: int) -> list[Token]:
