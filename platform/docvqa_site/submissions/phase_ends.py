@@ -20,8 +20,8 @@ def notify_of_closed_phases(now: datetime | None = None) -> int:
     """Notify the members of teams and the organizers, once for each end of a phase; return how many people."""
     now = now or timezone.now()
     recent = Phase.objects.filter(ends_at__lte=now, ends_at__gt=now - RECENT)
-    # A draft may have the phases of the track that it was copied from.
-    ended = recent.filter(track__is_draft=False).select_related("track")
+    # A draft may have the phases of the track that it was copied from. Final results say more than the end does.
+    ended = recent.filter(track__is_draft=False, final_results=None).select_related("track")
     return sum(_notify(phase, now) + _notify_organizers(phase) for phase in ended)
 
 
@@ -50,8 +50,6 @@ def _notify(phase: Phase, now: datetime) -> int:
 
 def _notify_organizers(phase: Phase) -> int:
     track, ends_at = phase.track, phase.ends_at
-    if phase.final_results.exists():
-        return 0
     return notify(
         organizers_of(track),
         Kind.DEADLINES,

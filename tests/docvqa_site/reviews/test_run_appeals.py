@@ -8,7 +8,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from docvqa_site.audit.models import AuditEntry
-from docvqa_site.challenge.models import Track
+from docvqa_site.boards.models import FinalResults
+from docvqa_site.challenge.models import Phase, Track
 from docvqa_site.notifications.models import Notification
 from docvqa_site.reviews.models import RunAppeal
 from docvqa_site.submissions.models import RunState, SubmissionState
@@ -172,6 +173,12 @@ def test_the_end_of_a_phase_is_reported_once_to_those_who_take_part(run):
     subject, _, desk = notified(single)
     assert subject == f"{phase.track}: close the phase “{phase.name}”"
     assert desk.endswith(f"/phases/{phase.pk}/close/")
+
+
+def test_the_end_of_a_phase_with_final_results_is_reported_to_nobody(run):
+    Phase.objects.update(ends_at=timezone.now() - timedelta(minutes=1))
+    FinalResults.objects.create(slug="final", title="Final results", phase=run.submission.phase)
+    assert notify_of_closed_phases() == 0
 
 
 def test_the_end_of_a_drafts_phase_is_reported_to_nobody(organizer):
