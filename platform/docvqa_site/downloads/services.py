@@ -83,7 +83,9 @@ def _offer(
             slug=slug, defaults={**fields, **asdict(content)}
         )
         stated = {"link": content.link} if content.link else {"sha256": content.sha256}
-        record(actor, "download.added" if is_new else "download.replaced", download, **stated)
+        # Also once the track no longer has the download, its history lists this.
+        stated_track = {"track": track.pk} if track else {}
+        record(actor, "download.added" if is_new else "download.replaced", download, **stated, **stated_track)
         # One that is for all tracks is for this one, too.
         if track is not None and (is_new or download.tracks(manager="with_drafts").exists()):
             download.tracks.add(track)

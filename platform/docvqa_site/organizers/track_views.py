@@ -16,6 +16,7 @@ from docvqa_site.audit.sentences import OF_ROLES, described
 from docvqa_site.boards.models import FinalResults, newest_results
 from docvqa_site.challenge.models import Phase, TeamRegistration, Track
 from docvqa_site.challenge.selectors import organized_tracks
+from docvqa_site.downloads.models import Download
 from docvqa_site.organizers import phase_changes
 from docvqa_site.organizers.access import (
     CLOSING,
@@ -84,7 +85,7 @@ def _over(track: Track) -> list[tuple[Phase, FinalResults | None]]:
 
 @for_organizers("challenge.change_track")
 def history(request: UserRequest, slug: str) -> HttpResponseBase:
-    """List what organizers did about the track, its phases, registrations and people."""
+    """List what organizers did about the track, its phases, downloads, registrations and people."""
     found = _track(request, slug)
     objects = {
         Track: [found.pk],
@@ -94,6 +95,7 @@ def history(request: UserRequest, slug: str) -> HttpResponseBase:
     about = Q()
     for model, keys in objects.items():
         about |= Q(object_type=model._meta.label_lower, object_id__in=[str(key) for key in keys])
+    about |= Q(object_type=Download._meta.label_lower, details__track=found.pk)
     # Roles in every track are in no track's history, although their invitations are kept with one.
     of_every_track = Q(action__startswith="staff.", details__has_key="role", details__role__in=list(OF_ROLES))
     entries = entries_for(request.user).filter(about).exclude(of_every_track).select_related("actor")
@@ -108,13 +110,17 @@ def history(request: UserRequest, slug: str) -> HttpResponseBase:
 
 def _named_in(entries: Iterable[AuditEntry], track: Track) -> list[Model]:
     """Return what entries of a track's history name: parts of the track, and people."""
-    keys = {entry.object_id for entry in entries if entry.object_type == TeamRegistration._meta.label_lower}
+    keys = {
+        model: {entry.object_id for entry in entries if entry.object_type == model._meta.label_lower}
+        for model in (TeamRegistration, Download)
+    }
     named = (person for entry in entries for person in (entry.actor_id, entry.details.get("user")))
     people = {person for person in named if person is not None}
     return [
         track,
         *track.phases.select_related("track"),
-        *track.registrations.filter(pk__in=keys).select_related("team", "track"),
+        *track.registrations.filter(pk__in=keys[TeamRegistration]).select_related("team", "track"),
+        *Download.objects.filter(pk__in=keys[Download]),
         *FinalResults.objects.filter(phase__track=track),
         *User.objects.filter(pk__in=people),
     ]

@@ -496,7 +496,7 @@ def test_a_public_track_gets_and_replaces_downloads_which_its_page_lists(
 ) -> None:
     track = make_track(slug="track-9")
     shared = make_download(DownloadKind.DATA, title="Shared")
-    shared.tracks.set([track, make_track()])
+    shared.tracks.set([track, make_track(slug="other")])
     assert f'href="{SETUP}data/"' in client.get("/organize/tracks/track-9/").text
     page = client.get(f"{SETUP}data/").text
     assert "Save and go back" not in page
@@ -520,6 +520,9 @@ def test_a_public_track_gets_and_replaces_downloads_which_its_page_lists(
     page = client.get("/tracks/track-9/").text
     assert "Downloads: “Training data” replaced." in page
     assert "Downloads: “Training data” removed." in page
+    history = client.get("/organize/tracks/track-9/history/").text
+    assert "added download Training data" in history
+    assert history.count("replaced download Training data") == 2
     assert "Training data" not in client.get("/data/").text
 
 
