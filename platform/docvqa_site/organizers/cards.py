@@ -91,7 +91,10 @@ def _by_age(rows: QuerySet[Any], is_new: Q, new: str, earlier: str) -> "QuerySet
 
 
 def cards_for(organizer: User, counts: Mapping[str, int]) -> list[Card]:
-    """Return the cards, from the counts of what `counted_for` names, and of unsettled and waiting proofs."""
+    """Return the cards, from the counts of what `counted_for` names, and of unsettled and waiting proofs.
+
+    What there is none of isn't counted, unless the line leads to the page that adds some.
+    """
     cards = [
         Card("People", list(_people(organizer, counts))),
         Card("Proofs", list(_proofs(organizer, counts))),
@@ -102,52 +105,61 @@ def cards_for(organizer: User, counts: Mapping[str, int]) -> list[Card]:
 
 
 def _people(organizer: User, counts: Mapping[str, int]) -> Iterator[Fact]:
-    new = {noun: counts.get(f"new {noun}s", 0) for noun in ("account", "team")}
-    accounts, teams = (
-        _number(counts.get(f"earlier {noun}s", 0) + count, noun) for noun, count in new.items()
-    )
-    yield _fact(organizer, f"{accounts}, {new['account']} new this week", "accounts.user")
+    yield _fact(organizer, _with_new("account", counts), "accounts.user")
     may = organizer.has_perm("submissions.view_submission")
-    yield Fact(f"{teams}, {new['team']} new this week", reverse("organizers:teams") if may else "")
-    drafts, by_teams = _number(counts["drafts"], "draft"), _number(counts.get("teams with drafts", 0), "team")
-    yield _fact(
-        organizer,
-        f"{drafts} by {by_teams}",
-        "submissions.submission",
-        f"?state__exact={SubmissionState.DRAFT}",
-    )
+    yield Fact(_with_new("team", counts), reverse("organizers:teams") if may else "")
+    if counts["drafts"]:
+        by_teams = _number(counts.get("teams with drafts", 0), "team")
+        yield _fact(
+            organizer,
+            f"{_number(counts['drafts'], 'draft')} by {by_teams}",
+            "submissions.submission",
+            f"?state__exact={SubmissionState.DRAFT}",
+        )
     people = reverse("organizers:people") if organizer.has_perm("challenge.change_track") else ""
     yield Fact(f"{_number(counts['organizers of all tracks'], 'organizer')} of all tracks", people)
     groups = Group.objects.in_bulk([*GROUPS], field_name="name")
     # Superusers, and people with permissions of their own, are in no group.
     for name, (noun, which) in GROUPS.items():
-        of_group = f"?is_active__exact=1&groups__id__exact={groups[name].pk}"
-        yield _fact(organizer, f"{_number(counts.get(name, 0), noun)}{which}", "accounts.user", of_group)
-    yield Fact(_number(counts["pending invitations"], "pending invitation"), people)
+        if count := counts.get(name, 0):
+            of_group = f"?is_active__exact=1&groups__id__exact={groups[name].pk}"
+            yield _fact(organizer, f"{_number(count, noun)}{which}", "accounts.user", of_group)
+    if invited := counts["pending invitations"]:
+        yield Fact(_number(invited, "pending invitation"), people)
     superusers = _number(counts["superusers"], "superuser")
     everything = "?is_active__exact=1&is_superuser__exact=1"
     yield _fact(organizer, f"{superusers}, who can also review and organize", "accounts.user", everything)
 
 
+def _with_new(noun: str, counts: Mapping[str, int]) -> str:
+    new = counts.get(f"new {noun}s", 0)
+    found = _number(counts.get(f"earlier {noun}s", 0) + new, noun)
+    return f"{found}, {new} new this week" if new else found
+
+
 def _proofs(organizer: User, counts: Mapping[str, int]) -> Iterator[Fact]:
     waiting = counts["waiting proofs"]
     queue = reverse("reviews:queue") if is_reviewer(organizer) else ""
-    yield Fact(f"{waiting} waiting for reviewers", queue)
-    yield Fact(f"{counts['unsettled proofs'] - waiting} waiting for the team", queue)
+    if waiting:
+        yield Fact(f"{waiting} waiting for reviewers", queue)
+    if of_teams := counts["unsettled proofs"] - waiting:
+        yield Fact(f"{of_teams} waiting for the team", queue)
     proofs = reverse("admin:reviews_proof_changelist")
-    yield Fact(_number(counts["open appeals"], "open appeal"), f"{proofs}?state=appealed")
+    if appeals := counts["open appeals"]:
+        yield Fact(_number(appeals, "open appeal"), f"{proofs}?state=appealed")
     yield Fact("All privacy proofs", proofs)
     yield _fact(organizer, "Each reviewer's latest decision", "reviews.proofreview")
 
 
 def _content(organizer: User, counts: Mapping[str, int]) -> Iterator[Fact]:
+    """Yield what there is, and where none is, the way to the page that adds some."""
     scheduled = counts.get("scheduled news", 0)
     news = _number(counts.get("published news", 0) + scheduled, "news item")
-    yield _fact(organizer, f"{news}, {scheduled} scheduled", "news.newsitem")
+    yield _fact(organizer, news + (f", {scheduled} scheduled" if scheduled else ""), "news.newsitem")
     yield _fact(organizer, f"{_number(counts['downloads'], 'download')} offered", "downloads.download")
     yield _fact(organizer, f"{_number(counts['terms'], 'version')} of terms", "downloads.terms")
-    published = _number(counts["final results"], "publication")
-    yield Fact(f"{published} of final results", reverse("results:list"))
+    if published := counts["final results"]:
+        yield Fact(f"{_number(published, 'publication')} of final results", reverse("results:list"))
 
 
 def _records(organizer: User) -> Iterator[Fact]:
@@ -168,4 +180,4 @@ def _fact(organizer: User, text: str, model: str, query: str = "") -> Fact:
 
 
 def _number(count: int, noun: str) -> str:
-    return f"{count} {noun}{pluralize(count)}"
+    return f"{count or 'No'} {noun}{pluralize(count)}"
