@@ -161,8 +161,12 @@ class PhaseForm(forms.ModelForm[Phase], PublicReason):
     class Meta:
         model = Phase
         fields = tuple(phase_changes.NAMES)
+        labels = phase_changes.NAMES
         widgets = {"starts_at": UtcInput, "ends_at": UtcInput}
-        help_texts = {"starts_at": "In UTC. If empty, the phase has no start date and is open until it ends."}
+        help_texts = {
+            "starts_at": "In UTC. If empty, the phase has no start date and is open until it ends.",
+            "submissions_per_day": "",
+        }
 
     def clean(self) -> dict[str, Any]:
         """Reject a phase that overlaps with another one of the track, or has its name."""

@@ -26,7 +26,7 @@ from docvqa_site.organizers.track_changes import (
     in_words,
     note,
     opening_sentences,
-    quota_sentence,
+    quota_sentences,
     recent_times,
 )
 from docvqa_site.submissions.models import Submission, SubmissionState
@@ -39,9 +39,9 @@ NAMES = {
     "ends_at": "Ends",
     "submissions_per_day": "Submissions per team in 24 hours",
     "results": "Results",
-    "allows_private": "Private submissions",
+    "allows_private": "Unpublished submissions",
     "anonymity": "Names",
-    "examined_ranks": "First ranks that need an examination",
+    "examined_ranks": "Ranks to examine",
     "examined_level": "Examination",
     "requires_counted": "Counted bytes only",
 }
@@ -194,7 +194,7 @@ def _track_sentences(
         sentences = opening_sentences(track, *closed)
     limits = _slots(before, now), _slots(after, now)
     if limits[0] != limits[1]:
-        sentences.append(quota_sentence(recent_times(track, now), limits, now))
+        sentences += quota_sentences(recent_times(track, now), limits, now)
     return sentences
 
 
@@ -248,8 +248,8 @@ def _examination_sentences(before: Phase | None, edited: Phase) -> Iterable[str]
         if phase
     ]
     if len(set(counts)) > 1:
-        ranks = f"{counts[-1]} rank{pluralize(counts[-1])}"
-        yield f"{ranks} would wait for an examination, compared with {counts[0]} before."
+        ranks = f"{counts[-1] or 'No'} rank{pluralize(counts[-1] or 1)}"
+        yield f"{ranks} would wait for an examination, compared with {counts[0] or 'none'} before."
 
 
 def _counting_sentences(before: Phase | None, edited: Phase) -> Iterable[str]:

@@ -95,22 +95,29 @@ def named(name: str, value: Any) -> object:
 
 
 def text_difference(changes: Mapping[str, tuple[Any, Any]]) -> str:
-    """Return how the texts differ, line by line, as programs show differences of files; empty if none changes."""
-    return "\n".join(
-        line
+    """Return the lines of each text that were removed and added, with those around them; empty if none changes."""
+    return "\n\n".join(
+        "\n".join([f"{TEXTS[name]}:", *_changed_lines(old, new)])
         for name, (old, new) in changes.items()
         if name in TEXTS
-        for line in unified_diff(
-            old.splitlines(), new.splitlines(), f"{TEXTS[name]}, old", "new", lineterm=""
-        )
     )
+
+
+def _changed_lines(old: str, new: str) -> list[str]:
+    """Return the lines that differ as programs show them, without the names of files and the numbers of lines."""
+    lines = list(unified_diff(old.splitlines(), new.splitlines(), lineterm=""))[3:]
+    return ["…" if line.startswith("@@ ") else line for line in lines]
 
 
 def text_note(name: str, old: str, new: str) -> str:
     """Return the public note about a text that changes."""
     lines = list(unified_diff(old.splitlines(), new.splitlines(), lineterm=""))[2:]
-    added, removed = (sum(line.startswith(sign) for line in lines) for sign in "+-")
-    return f"{TEXTS[name]}: {added} line{pluralize(added)} added, {removed} removed."
+    counts = {
+        done: sum(line.startswith(sign) for line in lines)
+        for done, sign in (("added", "+"), ("removed", "-"))
+    }
+    found = [f"{count} line{pluralize(count)} {done}" for done, count in counts.items() if count]
+    return f"{TEXTS[name]}: {', '.join(found)}."
 
 
 def sentences(track: Track, changes: Mapping[str, tuple[Any, Any]], now: datetime) -> Iterable[str]:
@@ -141,7 +148,7 @@ def sentences(track: Track, changes: Mapping[str, tuple[Any, Any]], now: datetim
     if "reference" in changes:
         yield f"Every worker needs references/{changes['reference'][1]}, and the Data page should offer it."
     if "challenges_per_day" in changes:
-        yield _of_challenges(track, changes["challenges_per_day"], now)
+        yield from _of_challenges(track, changes["challenges_per_day"], now)
 
 
 def _of_runs(track: Track, changes: Mapping[str, Any]) -> Iterable[str]:
@@ -149,10 +156,14 @@ def _of_runs(track: Track, changes: Mapping[str, Any]) -> Iterable[str]:
     made = runs.filter(submission__state=SubmissionState.SUBMITTED)
     scored, pending = made.exclude(scored_at=None).count(), made.filter(scored_at=None)
     waiting = pending.filter(state__in=[RunState.QUEUED, RunState.RUNNING]).count()
-    yield (
-        f"{scored} scored run{pluralize(scored)} and {waiting} in evaluation keep the rules of their submission, even "
-        "if they are re-evaluated."
-    )
+    kinds = {
+        f"{scored} scored run{pluralize(scored)}": scored,
+        f"{waiting} run{pluralize(waiting)} in evaluation": waiting,
+    }
+    if found := [words for words, count in kinds.items() if count]:
+        yield (
+            f"{' and '.join(found)} will keep the rules under which they were submitted, even if they are re-evaluated."
+        )
     if scored and "test_set" in changes:
         yield "Their scores stay on the boards, next to scores on the new test set."
     if scored and changes.keys() & set(ACCOUNTED):
@@ -162,12 +173,13 @@ def _of_runs(track: Track, changes: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _of_trainings(track: Track) -> Iterable[str]:
-    drafts = Submission.objects.filter(track=track, state=SubmissionState.DRAFT)
-    filled = Artifact.objects.filter(submission__in=drafts).values("submission").distinct().count()
-    yield (
-        f"{drafts.count()} draft{pluralize(drafts.count())} will be evaluated under the new rules; {filled} already "
-        f"{pluralize(filled, 'has,have')} files, which may be rejected."
+    found = Submission.objects.filter(track=track, state=SubmissionState.DRAFT)
+    filled = Artifact.objects.filter(submission__in=found).values("submission").distinct().count()
+    files = (
+        f"; {filled} already {pluralize(filled, 'has,have')} files, which may be rejected" if filled else ""
     )
+    if drafts := found.count():
+        yield f"{drafts} draft{pluralize(drafts)} will be evaluated under the new rules{files}."
     if tokens := RunToken.objects.filter(track=track, record_sha256="").count():
         yield f"{tokens} unused run token{pluralize(tokens)} may belong to training runs under the old rules."
 
@@ -182,19 +194,21 @@ def _of_registration(track: Track, new: str) -> Iterable[str]:
     admitted = track.registrations.filter(state=RegistrationState.ADMITTED)
     teams = drafts.exclude(team__in=admitted.values("team")).values("team").distinct().count()
     admission = " and is admitted" if new == Registration.APPROVAL else ""
-    yield (
-        f"{teams} team{pluralize(teams)} with a draft can't submit it, or get a run token, until the team "
-        f"registers{admission}."
-    )
+    if teams:
+        yield (
+            f"{teams} team{pluralize(teams)} with a draft can't submit it, or get a run token, until the team "
+            f"registers{admission}."
+        )
     if waiting:
         yield f"{waiting} team{pluralize(waiting)} still wait{pluralize(waiting, 's,')} for an organizer to admit it."
 
 
-def _of_challenges(track: Track, limits: tuple[int, int], now: datetime) -> str:
+def _of_challenges(track: Track, limits: tuple[int, int], now: datetime) -> Iterable[str]:
     recent = Q(track=track, challenged_at__gt=now - WINDOW)
     drawn = (
         model.objects.filter(recent).values_list("team", flat=True) for model in (RunToken, IndexChallenge)
     )
     teams = [team for of_model in drawn for team in of_model]
     over = sum(teams.count(team) >= limits[1] for team in set(teams))
-    return f"{over} team{pluralize(over)} couldn't get another challenge now."
+    if over:
+        yield f"{over} team{pluralize(over)} couldn't get another challenge now."

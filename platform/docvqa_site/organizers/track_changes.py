@@ -200,7 +200,8 @@ def _budget_sentences(track: Track, changed: Track) -> list[str]:
     found = []
     for budget in sorted(set(old) ^ set(new)):
         ranked, others = counts(track if budget in old else changed, budget)
-        runs = f"{ranked + others} run{pluralize(ranked + others)}, {ranked} with a rank"
+        runs = f"{ranked + others or 'no'} run{pluralize(ranked + others)}"
+        runs += f", {ranked} with a rank" if ranked else ""
         verb = "will be removed; its results are kept" if budget in old else "appears"
         found.append(f"The board at {budget_text(budget)} ({runs}) {verb}.")
     removed = Run.objects.filter(budget__in=set(old) - set(new), submission__track=track)
@@ -213,11 +214,13 @@ def _budget_sentences(track: Track, changed: Track) -> list[str]:
     return found
 
 
-def quota_sentence(times: Iterable[list[datetime]], limits: tuple[int, int], now: datetime) -> str:
-    """Return how many teams would have no slot left, of the times of each team's submissions."""
+def quota_sentences(times: Iterable[list[datetime]], limits: tuple[int, int], now: datetime) -> Iterable[str]:
+    """Yield how many teams would have used up their quota, of the times of each team's submissions, if any has."""
     teams = list(times)
     before, after = (sum(not quota(team, now, limit).left for team in teams) for limit in limits)
-    return f"{after} team{pluralize(after)} would have no slot left now, compared with {before} before."
+    if before or after:
+        used_up = f"{after or 'No'} team{pluralize(after or 1)} would be out of submissions now"
+        yield f"{used_up}, compared with {before or 'none'} before."
 
 
 def note(changes: Changes, names: Mapping[str, str]) -> str:

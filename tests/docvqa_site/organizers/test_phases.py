@@ -14,6 +14,7 @@ from docvqa_site.boards.boards import stored_boards
 from docvqa_site.challenge.models import Anonymity, Phase, ResultsTiming, RuleChange
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
 from docvqa_site.notifications.models import Notification
+from docvqa_site.organizers.phase_changes import NAMES
 from docvqa_site.organizers.track_changes import in_words
 from docvqa_site.submissions.models import SubmissionState
 from tests.docvqa_site.factories import (
@@ -74,6 +75,10 @@ def test_a_phase_is_added_noted_publicly_and_audited(client: Client, organizer, 
     )
     page = confirmed(client, "/organize/tracks/track/phases/add/", data)
     assert "Phase “Final” added." in page
+    # The note has the names of the form's fields.
+    assert "Unpublished submissions: no." in page
+    form = client.get("/organize/tracks/track/phases/add/").text
+    assert {one for one in NAMES.values() if f"{one}</label>" not in form and f"{one} <" not in form} == set()
     assert "This doesn&#x27;t change whether teams can submit." in page
     assert [phase.name for phase in track.phases.all()] == ["Submissions", "Final"]
     shown = client.get("/tracks/track/").text
@@ -163,7 +168,7 @@ def test_other_slots_say_how_many_teams_have_none_left(client: Client, organizer
     make_submission(track=track, state=SubmissionState.SUBMITTED)
     phase = track.phases.get()
     page = client.post(address(phase), fields(phase, submissions_per_day=1)).text
-    assert "1 team would have no slot left now, compared with 0 before." in page
+    assert "1 team would be out of submissions now, compared with none before." in page
     phase.refresh_from_db()
     assert phase.submissions_per_day == 5
 
@@ -287,8 +292,8 @@ def test_a_required_examination_says_how_many_ranks_wait_and_is_public(
     for _ in range(3):
         make_run(make_submission(track=track, state=SubmissionState.SUBMITTED), state="scored")
     page = confirmed(client, address(phase), fields(phase, examined_ranks=2))
-    assert "2 ranks would wait for an examination, compared with 0 before." in page
-    assert "First ranks that need an examination: 0 → 2." in page
+    assert "2 ranks would wait for an examination, compared with none before." in page
+    assert "Ranks to examine: 0 → 2." in page
     assert "First 2 ranks: a rerun (L3)" in client.get("/tracks/track/").text
 
 

@@ -68,7 +68,7 @@ def test_registration_is_changed_with_a_preview_a_note_and_a_notice(client: Clie
     assert "are notified" in page
     shown = client.get("/tracks/track/").text
     assert "Before a team may submit: teams submit without registering → teams register, and an" in shown
-    assert "Registration questions: 1 line added, 0 removed." in shown
+    assert "Registration questions: 1 line added." in shown
     page = confirmed(client, fields(track, registration="none"))
     track.refresh_from_db()
     assert (track.registration, track.registration_questions) == ("none", "")
@@ -104,11 +104,19 @@ def test_an_organizer_of_a_single_track_edits_its_questions(client: Client, trac
     assert track.questions == ["Who are you?"]
 
 
+def test_a_preview_says_nothing_of_what_there_is_none_of(client: Client, organizer) -> None:
+    track = make_track(BEST_ANLS_AT_BUDGET, slug="track")
+    changed = {"registration": "approval", "delta": "1e-6", "challenges_per_day": "1"}
+    page = client.post(PAGE, fields(track, **changed)).text
+    assert "Effect of this change" in page
+    assert not re.findall(r"<li>[^<]*\b0 [^<]*</li>", page)
+
+
 def test_another_delta_says_what_it_means_and_is_noted_publicly(client: Client, organizer, track) -> None:
     page = confirmed(client, fields(track, delta="1e-6"))
     for sentence in (
         "δ: 10⁻⁵ → 10⁻⁶.",
-        "1 scored run and 0 in evaluation keep the rules of their submission",
+        "1 scored run will keep the rules under which they were submitted",
         "Their ε stays on the boards, next to ε under the new rules.",
         "1 draft will be evaluated under the new rules; 1 already has files",
         "1 unused run token may belong to training runs under the old rules",
@@ -156,9 +164,9 @@ def test_a_changed_rules_text_shows_the_lines_before_and_after_to_everyone(
 ) -> None:
     page = confirmed(client, fields(track, description="# Rules\r\n\r\nTrain <b>well</b>.\r\n\r\nSubmit."))
     assert "Nobody is notified, because only texts change." in page
-    assert "-Train.\n+Train &lt;b&gt;well&lt;/b&gt;." in page
+    assert ">Rules text:\n # Rules\n \n-Train.\n+Train &lt;b&gt;well&lt;/b&gt;.\n" in page
     shown = client.get("/tracks/track/").text
-    assert "Rules text: 1 line added, 1 removed." in shown
+    assert "Rules text: 1 line added, 1 line removed." in shown
     assert "-Train.\n+Train &lt;b&gt;well&lt;/b&gt;." in shown
     assert "-Submit." not in shown
 

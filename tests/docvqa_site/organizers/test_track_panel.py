@@ -16,7 +16,7 @@ from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
 from docvqa_site.notifications.kinds import Kind
 from docvqa_site.notifications.models import Notification
 from docvqa_site.notifications.preferences import choose_mails
-from docvqa_site.organizers.track_changes import quota_sentence
+from docvqa_site.organizers.track_changes import quota_sentences
 from docvqa_site.reviews.models import Decision, ProofReview
 from docvqa_site.submissions.models import RunState, SubmissionState
 from tests.docvqa_site.factories import (
@@ -249,7 +249,7 @@ def test_fewer_reviews_say_which_proofs_become_accepted(client: Client, organize
 def test_another_list_of_budgets_says_which_boards_come_and_go(client: Client, organizer, private_track):
     address, data = f"/organize/tracks/{private_track.slug}/", private_fields() | {"budgets": "[1, 2]"}
     page = client.post(address, data).content.decode()
-    assert "The board at ε\xa0=\xa02 (0 runs, 0 with a rank) appears." in page
+    assert "The board at ε\xa0=\xa02 (no runs) appears." in page
     assert "The board at ε\xa0=\xa04 (1 run, 1 with a rank) will be removed; its results are kept." in page
     assert "1 run of drafts must be removed" in page
     confirmed(client, address, data | {"reason": "As announced."})
@@ -320,9 +320,13 @@ def test_a_pause_says_how_many_drafts_it_stops(client: Client, organizer, track)
 def test_a_smaller_quota_says_how_many_teams_have_no_slot_left() -> None:
     now = timezone.now()
     times = [[now], [now, now - timedelta(hours=2)], [now - timedelta(hours=25)]]
-    assert (
-        quota_sentence(times, (2, 1), now) == "2 teams would have no slot left now, compared with 1 before."
-    )
+    assert list(quota_sentences(times, (2, 1), now)) == [
+        "2 teams would be out of submissions now, compared with 1 before."
+    ]
+    assert list(quota_sentences(times, (1, 3), now)) == [
+        "No team would be out of submissions now, compared with 2 before."
+    ]
+    assert not list(quota_sentences(times, (4, 3), now))
 
 
 def test_a_track_with_budgets_has_no_threshold_to_change(client: Client, organizer) -> None:

@@ -317,8 +317,12 @@ class SetupPhaseForm(forms.ModelForm[Phase]):
     class Meta:
         model = Phase
         fields = tuple(phase_changes.NAMES)
+        labels = phase_changes.NAMES
         widgets = {"starts_at": UtcInput, "ends_at": UtcInput}
-        help_texts = {"starts_at": "In UTC. If empty, the phase is open until its end."}
+        help_texts = {
+            "starts_at": "In UTC. If empty, the phase is open until its end.",
+            "submissions_per_day": "",
+        }
 
     def clean_ends_at(self) -> datetime | None:
         ends_at: datetime | None = self.cleaned_data["ends_at"]
