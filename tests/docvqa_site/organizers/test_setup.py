@@ -382,6 +382,19 @@ def test_a_phase_that_has_ended_is_rejected_where_it_is_entered(client: Client, 
     assert track.phases.get().ends_at is None
 
 
+@pytest.mark.usefixtures("organizer")
+@pytest.mark.parametrize("ranking", RANKINGS)
+def test_the_rules_are_in_groups_the_rare_ones_folded(client: Client, ranking: str) -> None:
+    track = begin(client, ranking)
+    page = client.get(f"{SETUP}kind/").text
+    names = KindForm(instance=track).fields
+    assert [name for name in names if page.count(f' name="{name}"') == 0] == []
+    folded = page.index('<details class="card stack">')
+    assert page.index(' name="clients"') < folded < page.index(' name="challenges_per_day"')
+    page = client.post(f"{SETUP}kind/", {"challenges_per_day": "many"}).text
+    assert '<details class="card stack" open>' in page
+
+
 def test_the_form_of_a_list_of_numbers_is_said(client: Client, organizer: User) -> None:
     track = begin(client, BEST_ANLS_AT_BUDGET.key)
     page = client.post(f"{SETUP}data/", {"providers_per_client": "3, x, 5"}).text

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from django import forms
@@ -32,6 +33,13 @@ RESERVED_SLUGS = {"new"}
 # What proxies let through as one request, as docs/storage.md sets them up; larger files are linked.
 MOST_UPLOAD_BYTES = 30_000_000
 ABOUT_DATA = ("providers_per_client", "data_sha256")
+# The fields of the first step that most tracks set; the others are below them.
+GROUPS = {
+    "": ("name", "slug"),
+    "What is ranked": ("anls_threshold", "budgets", "delta", "sampling_rule"),
+    "Training": ("clients", "max_rounds", "max_checkpoint_bytes"),
+    "Submissions": ("required_reviews", "requires_code", "submission_license"),
+}
 
 
 class NewTrackForm(forms.Form):
@@ -79,6 +87,8 @@ def free_slug(slug: str, but: Track | None = None) -> str:
 class KindForm(forms.ModelForm[Track]):
     """Name, address, and the rules that decide ranks."""
 
+    template_name = "organizers/setup/kind_fields.html"
+
     class Meta:
         model = Track
         fields = (
@@ -112,8 +122,26 @@ class KindForm(forms.ModelForm[Track]):
         super().__init__(*args, **named)
         for name in self.fields.keys() & OF_ONE_KIND - set(self.instance.kind.fields):
             del self.fields[name]
-        self.order_fields(["name", "slug", *self.instance.kind.fields])
+        self.order_fields([*chain(*GROUPS.values()), *self.instance.kind.fields])
         drop_kind(self)
+
+    @property
+    def groups(self) -> list[tuple[str, list[forms.BoundField]]]:
+        """The fields in groups, each with its title, but for `more`."""
+        found = [
+            (title, [self[name] for name in names if name in self.fields]) for title, names in GROUPS.items()
+        ]
+        return [(title, fields) for title, fields in found if fields]
+
+    @property
+    def more(self) -> list[forms.BoundField]:
+        """The fields that are in no group."""
+        grouped = set(chain(*GROUPS.values()))
+        return [field for field in self if field.name not in grouped]
+
+    @property
+    def more_has_errors(self) -> bool:
+        return any(field.errors for field in self.more)
 
     def clean_slug(self) -> str:
         return free_slug(self.cleaned_data["slug"], self.instance)
