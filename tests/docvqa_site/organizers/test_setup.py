@@ -227,6 +227,16 @@ def test_who_may_announce_nothing_is_offered_no_announcement(
     assert "/organize/announcement/" not in page
 
 
+def test_a_test_that_waits_says_what_is_wrong_with_its_queue(
+    client: Client, organizer: User, worker: None
+) -> None:
+    run = rehearsal_of(begin_test(client))
+    assert run is not None
+    assert "No worker is taking steps from" not in client.get(SETUP).text
+    run.evaluations.update(step_queued_at=timezone.now() - timedelta(minutes=2))
+    assert "No worker is taking steps from evaluator." in client.get(SETUP).text
+
+
 def test_the_steps_of_a_test_are_listed_in_the_order_in_which_they_run(
     client: Client, organizer: User, worker: None
 ) -> None:
@@ -335,8 +345,17 @@ def test_weights_are_chosen_among_what_workers_report(client: Client, organizer:
     # One that is gone isn't counted.
     StoredInventory.objects.filter(worker="two").update(seen_at=timezone.now() - timedelta(minutes=3))
     assert "vt5-tiny: on 1 worker, contents differ" in client.get(f"{SETUP}weights/").text
+    # Chosen where there is a choice.
+    assert "This field is required." in client.post(f"{SETUP}weights/", {"reference": "vt5-tiny"}).text
     invented = {"reference": "invented", "test_set": "secret"}
     assert client.post(f"{SETUP}weights/", invented).status_code == 200
+
+
+def test_what_is_trainable_is_saved_before_any_worker_reports(client: Client, organizer: User) -> None:
+    track = begin(client)
+    fill(client, "weights", reference="", test_set="", trainable="lora_*")
+    track.refresh_from_db()
+    assert (track.trainable, track.reference, track.test_set) == ("lora_*", "", "")
 
 
 def test_a_leakage_set_is_chosen_among_the_splits_that_workers_report(

@@ -178,6 +178,8 @@ class WeightsForm(forms.ModelForm[Track]):
             field = self.fields[name]
             assert isinstance(field, forms.ChoiceField)  # noqa: S101
             field.choices = offered(holdings, getattr(self.instance, name))
+            # The rest of the page can be saved while no worker has any.
+            field.required = len(field.choices) > 1
         leakage = self.fields["leakage"]
         assert isinstance(leakage, LeakageField)  # noqa: S101
         leakage.offer(self.instance)

@@ -25,10 +25,15 @@ from docvqa_site.challenge.models import StaffInvitation, StaffRole, Track
 from docvqa_site.challenge.selectors import organized_tracks, organizers_of_all_tracks
 from docvqa_site.challenge.views import rules_of
 from docvqa_site.downloads.models import Download
-from docvqa_site.evaluation.models import StepReport
+from docvqa_site.evaluation import clock
+from docvqa_site.evaluation.models import EvaluationState, StepReport
+from docvqa_site.evaluation.queue.dispatch import ALIVE
+from docvqa_site.evaluation.queue.places import QUEUES
 from docvqa_site.evaluation.rehearsal import rehearsal_of, rehearse
+from docvqa_site.operations import figures
 from docvqa_site.organizers.access import FORM, POST, for_organizers, reject_competitor
 from docvqa_site.organizers.announcements import Audience, audiences_for
+from docvqa_site.organizers.needs import Need, queue_needs
 from docvqa_site.organizers.people_views import back, send_invitation
 from docvqa_site.organizers.setup import drafts, forms, people
 from docvqa_site.organizers.setup.offering import add_offered
@@ -84,8 +89,19 @@ def overview(request: UserRequest, slug: str) -> HttpResponseBase:
         "run": run,
         "running": IN_EVALUATION,
         "reports": _reports_of(run) if run else [],
+        "waits_because": _waits_because(run, clock.now()) if run else [],
     }
     return _page(request, track, "overview.html", **context)
+
+
+def _waits_because(run: Run, now: datetime) -> list[Need]:
+    """Return what is wrong with the queue in which the test waits; nothing where it has hardly begun to."""
+    waiting = run.evaluations.filter(state=EvaluationState.QUEUED, step_queued_at__lt=now - ALIVE).first()
+    if waiting is None:
+        return []
+    queue = QUEUES[jobs.Step(waiting.step)]
+    force = figures.workforces(figures.queue_workers(), now)[queue]
+    return list(queue_needs(figures.backlogs(figures.attempts(), now), {queue: force}))
 
 
 def _reports_of(run: Run) -> list[StepReport]:
