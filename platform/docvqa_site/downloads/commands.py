@@ -11,10 +11,10 @@ from evaluator.messages.jobs import ArtifactKind
 from evaluator.messages.tuned_rates import changes_at
 
 
-def has_files() -> bool:
-    """Return whether the site offers data and base weights, which `pfl data download` fetches."""
-    kinds = Download.objects.offered().values_list("kind", flat=True)
-    return {DownloadKind.DATA, DownloadKind.WEIGHTS} <= set(kinds)
+def missing_files(track: Track) -> list[DownloadKind]:
+    """Return which of data and base weights, which `pfl data download` fetches, the site doesn't offer for a track."""
+    kinds = set(Download.objects.for_track(track).values_list("kind", flat=True))
+    return [kind for kind in (DownloadKind.DATA, DownloadKind.WEIGHTS) if kind not in kinds]
 
 
 def trial_commands() -> list[str]:
@@ -40,7 +40,7 @@ def track_commands(track: Track) -> list[list[str]]:
     before = [
         # Whoever pastes all commands keeps a token that is set already, for instance by the page that showed it.
         f"export PFL_SITE={settings.SITE_URL} PFL_TOKEN=${{PFL_TOKEN:-…}}",
-        *([f"pfl data download --track {track.slug}"] if has_files() else []),
+        *([f"pfl data download --track {track.slug}"] if not missing_files(track) else []),
         _train_command(track, track.run_budgets()[-1], run),
         f"pfl check {run} --base base --track {track.slug}",
     ]

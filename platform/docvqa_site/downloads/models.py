@@ -64,6 +64,11 @@ class Downloads(models.QuerySet["Download"]):
         is_hidden = models.Exists(of_tracks) & ~models.Exists(of_tracks.filter(is_draft=False))
         return self.filter(~is_hidden, is_offered=True)
 
+    def for_track(self, track: Track) -> Self:
+        """Return those of the track and those of all tracks; those of a draft, as its participants will see them."""
+        mine = models.Q(tracks=track) | models.Q(tracks__isnull=True)
+        return self.filter(mine, is_offered=True)
+
 
 class Download(models.Model):
     """One file that visitors may fetch. Its bytes are in the store and never change; those of a `link` are elsewhere.

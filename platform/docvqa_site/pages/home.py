@@ -21,7 +21,7 @@ from docvqa_site.boards.cells import standing
 from docvqa_site.boards.ranking import Entry
 from docvqa_site.challenge.models import Track
 from docvqa_site.challenge.rankings import Ranking
-from docvqa_site.downloads.commands import drafts_of, has_files, track_commands, trial_commands
+from docvqa_site.downloads.commands import drafts_of, missing_files, track_commands, trial_commands
 from docvqa_site.downloads.kit import find_wheel, install_command
 from docvqa_site.downloads.models import Download, DownloadKind
 from docvqa_site.news.models import NewsItem, published
@@ -97,7 +97,7 @@ def home(request: HttpRequest) -> HttpResponse:
 
     def respond() -> HttpResponse:
         open_tracks = [track for track in tracks if not track.closed_because()]
-        take_part = open_tracks[0] if open_tracks and has_files() else None
+        take_part = next((track for track in open_tracks if not missing_files(track)), None)
         kit = list(Download.objects.offered().filter(kind=DownloadKind.KIT))
         install = install_command(kit)
         first, *rest = track_commands(take_part) if take_part else [trial_commands()]

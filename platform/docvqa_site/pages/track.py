@@ -10,7 +10,6 @@ from urllib.parse import urlencode
 
 from django.conf import settings
 from django.core.paginator import Page
-from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
@@ -255,10 +254,8 @@ def _terms(track: Track, asked: BoardQuery) -> list[SafeString]:
 
 def titles_of_data(track: Track) -> list[str]:
     """Return what the data is called that the site offers for a track: its own, and that of every track."""
-    mine = Q(tracks=track) | Q(tracks__isnull=True)
-    return list(
-        Download.objects.offered().filter(mine, kind=DownloadKind.DATA).values_list("title", flat=True)
-    )
+    data = Download.objects.for_track(track).filter(kind=DownloadKind.DATA)
+    return list(data.values_list("title", flat=True))
 
 
 def _deadline(track: Track, moment: datetime) -> str:

@@ -584,6 +584,37 @@ def test_a_copy_takes_over_rules_texts_and_phases(client: Client, organizer: Use
     assert "is a track of another kind. Rewrite its rules text" in client.post(NEW, other, follow=True).text
 
 
+def test_a_rules_text_of_a_track_of_another_kind_is_not_ready(client: Client, organizer: User) -> None:
+    source = make_track(
+        BEST_ANLS_AT_BUDGET, slug="private", name="Private", description="# Rules\n\nStay below ε."
+    )
+    begin(client, source=str(source.pk))
+    fill(client, "texts", summary="Fewer bytes.", description="# Rules\r\n\r\nStay below ε.")
+    assert "The rules text is that of Private, a track of another kind." in client.get(SETUP).text
+    fill(client, "texts", summary="Fewer bytes.", description="# Rules\n\nSend fewer bytes.")
+    assert "Written." in client.get(SETUP).text
+    copy = {"name": "Copy", "slug": "copy", "ranking": BEST_ANLS_AT_BUDGET.key, "source": source.pk}
+    client.post(NEW, copy)
+    fields = {"summary": "Private, again.", "description": source.description}
+    client.post("/organize/tracks/copy/setup/texts/", fields)
+    assert "Written." in client.get("/organize/tracks/copy/setup/").text
+
+
+def test_the_list_names_the_downloads_that_participants_miss(
+    client: Client, organizer: User, settings: Any
+) -> None:
+    track = begin(client)
+    assert "0 for all tracks. Missing: data, base weights and starter kit." in client.get(SETUP).text
+    make_download(DownloadKind.DATA).tracks.add(track)
+    make_download(DownloadKind.WEIGHTS).tracks.add(make_track(slug="other"))
+    assert "1 for this track, 0 for all tracks. Missing: base weights and" in client.get(SETUP).text
+    make_download(DownloadKind.WEIGHTS)
+    assert "Missing: starter kit." in client.get(SETUP).text
+    # It is installed from there.
+    settings.SOURCE_URL = "https://example.org/source"
+    assert "1 for this track, 1 for all tracks.</td>" in client.get(SETUP).text
+
+
 def test_an_address_is_made_from_the_name(client: Client, organizer: User) -> None:
     data = {"name": "Next year's bytes", "slug": "", "ranking": FEWEST_BYTES.key}
     assert client.post(NEW, data)["Location"] == "/organize/tracks/next-years-bytes/setup/kind/"

@@ -3,7 +3,7 @@
 from django import template
 
 from docvqa_site.challenge.models import Track
-from docvqa_site.downloads.commands import drafts_of, has_files, other_budgets, track_commands
+from docvqa_site.downloads.commands import drafts_of, missing_files, other_budgets, track_commands
 
 register = template.Library()
 
@@ -16,5 +16,5 @@ def commands_of(track: Track) -> dict[str, object]:
         "blocks": track_commands(track),
         "drafts": drafts_of(track),
         "other_budgets": other_budgets(track),
-        "has_files": has_files(),
+        "has_files": not missing_files(track),
     }

@@ -4,12 +4,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.conf import settings
 from django.template.defaultfilters import pluralize
+from django.utils.text import get_text_list
 
 from docvqa_site.challenge.models import Phase, Track
 from docvqa_site.challenge.phases import closed_because, nearest_phase, overlap
 from docvqa_site.challenge.references import tensors_matching
-from docvqa_site.downloads.models import Download
+from docvqa_site.downloads.commands import missing_files
+from docvqa_site.downloads.kit import find_wheel
+from docvqa_site.downloads.models import Download, DownloadKind
 from docvqa_site.evaluation.inventories import Holding, Stock, stock
 from docvqa_site.evaluation.models import TestSet
 from docvqa_site.evaluation.rehearsal import problem_of, rehearsal_of
@@ -138,15 +142,27 @@ def _held(name: str, folder: str, held: Holding | None) -> Item:
 
 def _texts(track: Track) -> Item:
     missing = [name for name in ("summary", "description") if not getattr(track, name).strip()]
-    found = f"Missing: {' and '.join(missing)}." if missing else "Written."
-    return Item("Texts", found, "texts", not missing)
+    if missing:
+        return Item("Texts", f"Missing: {' and '.join(missing)}.", "texts", False)
+    # Browsers send texts with other ends of lines than files have.
+    words = track.description.split()
+    others = Track.objects.exclude(ranking=track.ranking)
+    if source := next((other for other in others if other.description.split() == words), None):
+        found = f"The rules text is that of {source}, a track of another kind."
+        return Item("Texts", found, "texts", False)
+    return Item("Texts", "Written.", "texts", True)
 
 
 def _downloads(track: Track) -> Item:
-    count = Download.objects.filter(tracks=track, is_offered=True).count()
-    common = Download.objects.filter(tracks__isnull=True, is_offered=True).count()
-    found = f"{count} for this track, {common} for all tracks."
-    return Item("Downloads", found, "data", bool(count or common), is_required=False)
+    downloads = Download.objects.for_track(track)
+    common = downloads.filter(tracks__isnull=True).count()
+    missing = [kind.label.lower() for kind in missing_files(track)]
+    if not find_wheel(downloads) and not settings.SOURCE_URL:
+        missing.append(DownloadKind.KIT.label.lower())
+    found = f"{len(downloads) - common} for this track, {common} for all tracks."
+    if missing:
+        found += f" Missing: {get_text_list(missing, 'and')}."
+    return Item("Downloads", found, "data", not missing, is_required=False)
 
 
 def _phases(track: Track, now: datetime) -> Item:
