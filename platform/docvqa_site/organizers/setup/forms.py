@@ -88,6 +88,8 @@ class KindForm(forms.ModelForm[Track]):
     """Name, address, and the rules that decide ranks."""
 
     template_name = "organizers/setup/kind_fields.html"
+    # A browser can't show what it misses in a fold that is closed, and would do nothing.
+    use_required_attribute = False
 
     class Meta:
         model = Track
