@@ -27,6 +27,7 @@ from docvqa_site.boards.standings import Standing, standings_of
 from docvqa_site.boards.table import Table
 from docvqa_site.challenge.models import Track
 from docvqa_site.challenge.rankings import Shortfall
+from docvqa_site.evaluation.display.rejected_before import rejected_before
 from docvqa_site.evaluation.display.results import shortfall, without_traces_of_team
 from docvqa_site.evaluation.display.status import RunStatus
 from docvqa_site.evaluation.test_sets.parts import scored_test_set
@@ -100,7 +101,7 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         return _tombstone(request, submission_id)
     membership = own_membership(request, submission)
     if submission.state == SubmissionState.DRAFT and membership:
-        return draft_page(request, submission)
+        return draft_page(request, submission, rejected_before(submission))
     if isinstance(request.user, User):
         mark_read(notifications_of(request.user).filter(page=submission.get_absolute_url()))
     status = status_context(request, submission)

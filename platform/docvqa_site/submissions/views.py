@@ -1,6 +1,6 @@
 """The pages on which a team prepares its submissions. Other teams' submissions answer 404."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial, wraps
 from typing import TypeVar
@@ -337,8 +337,13 @@ def may_withdraw(submission: Submission, membership: Membership | None) -> bool:
     return is_owner and submission.state == SubmissionState.SUBMITTED
 
 
-def draft_page(request: HttpRequest, submission: Submission) -> HttpResponse:
-    """Return the page on which the team fills its draft; after a failed attempt to submit it says what is wrong."""
+def draft_page(
+    request: HttpRequest, submission: Submission, rejected_before: Sequence[object] = ()
+) -> HttpResponse:
+    """Return the page on which the team fills its draft; after a failed attempt to submit it says what is wrong.
+
+    `rejected_before` has the runs whose files were rejected in another submission, each with its problems.
+    """
     now = timezone.now()
     team, track = submission.team, submission.track
     boards, proofs = files_of(submission, now)
@@ -356,6 +361,7 @@ def draft_page(request: HttpRequest, submission: Submission) -> HttpResponse:
         "to_do": [one for one in to_dos if one.problem.code not in HAVE_NOTICES],
         "progress": draft_steps(submission, boards, proofs, to_dos),
         "was_rejected": NOT_SUBMITTED in request.GET,
+        "rejected_before": rejected_before,
         "closed_because": track.closed_because(now),
         "phase": track.nearest_phase(now),
         "quota": quota_of(team, track, now, practice=submission.practice),

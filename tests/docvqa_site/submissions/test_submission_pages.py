@@ -11,10 +11,11 @@ from django.utils.html import strip_tags
 
 from docvqa_site.accounts.models import User
 from docvqa_site.challenge.models import Phase
-from docvqa_site.evaluation.models import Evaluation
-from docvqa_site.submissions.models import Artifact, RunState, RunToken, Submission, SubmissionState
+from docvqa_site.evaluation.models import Evaluation, StepReport
+from docvqa_site.submissions.models import Artifact, Run, RunState, RunToken, Submission, SubmissionState
 from docvqa_site.uploads.models import UploadState
-from evaluator.messages.jobs import ArtifactKind
+from evaluator.errors import ErrorCode, Problem
+from evaluator.messages.jobs import ArtifactKind, Outcome, Step
 from tests.docvqa_site import admin_actions
 from tests.docvqa_site.factories import (
     make_artifact,
@@ -494,6 +495,25 @@ class TestAfterSubmitting:
         html = post(member, "copy", submission.pk, follow=True).content.decode()
         assert "checkpoint.bin" in html
         assert "<em>Much</em>" in html
+
+    def test_its_copy_says_why_it_was_rejected_until_a_file_is_replaced(self, member, team):
+        submission = self.submitted(team, RunState.REJECTED, title="Earlier")
+        evaluation = Evaluation.objects.create(run=submission.runs.get(), attempt=1, state="rejected")
+        problem = Problem.of(ErrorCode.CHECKPOINT_FORMAT, where="checkpoint.bin")
+        StepReport.objects.create(
+            evaluation=evaluation,
+            step=Step.VALIDATE,
+            outcome=Outcome.REJECTED,
+            problems=[problem.model_dump(mode="json")],
+        )
+        html = post(member, "copy", submission.pk, follow=True).text
+        assert f'These files were rejected in “<a href="{submission.get_absolute_url()}">Earlier</a>”' in html
+        assert "E_CHECKPOINT_FORMAT" in html
+        assert "were rejected before</a>. Submitted unchanged" in html
+        run = Run.objects.get(submission__state=SubmissionState.DRAFT)
+        run.artifacts.all().delete()
+        make_artifact(run, ArtifactKind.CHECKPOINT)
+        assert "rejected" not in strip_tags(page(member, "detail", run.submission.pk))
 
     def test_a_revised_proof_has_a_place(self, member, team):
         submission = make_complete_draft(team, make_private_track())
