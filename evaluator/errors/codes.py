@@ -1,7 +1,11 @@
 """The table of error codes: the meaning and the next step of each. One for workers, site, command line and docs."""
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
+
+# In the texts; the table links to it.
+DOCUMENT = re.compile(r"\bdocs/([\w-]+\.md)")
 
 
 class ErrorCode(StrEnum):
@@ -272,7 +276,8 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ErrorCode.TRANSCRIPT_FOLD: Explanation(
         "The model computed from the messages isn't the one that the run claims.",
         "Submit checkpoint, transcript and messages of the same run. A run whose server knows more than the messages "
-        "can't be counted: leave the transcript out.",
+        "can't be counted: submit it without them. For `pfl submit`, move transcript.jsonl and messages.bin out of the "
+        "run folder.",
     ),
     ErrorCode.TRANSCRIPT_CODEC: Explanation(
         "The run's own codec can't decode its messages on the evaluator's machine.",
@@ -687,7 +692,10 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
 
 def catalog() -> str:
     """Return the table as Markdown: docs/errors.md is this text."""
-    rows = [f"| `{code}` | {text.meaning} | {text.next_step} |" for code, text in EXPLANATIONS.items()]
+    rows = [
+        DOCUMENT.sub(r"[\1](\1)", f"| `{code}` | {text.meaning} | {text.next_step} |")
+        for code, text in EXPLANATIONS.items()
+    ]
     return "\n".join(
         [
             "# Error codes",

@@ -185,12 +185,13 @@ def _check_exchanges(line: TranscriptRound) -> None:
 
 
 def _check_files(transcript: Transcript, files: WeightFiles) -> None:
-    for field, expected, path in (
-        ("base_sha256", transcript.run.base_sha256, files.base),
-        ("checkpoint_sha256", transcript.end.checkpoint_sha256, files.checkpoint),
+    for field, stated, path, name in (
+        ("line 1, base_sha256", transcript.run.base_sha256, files.base, "the base weights"),
+        ("end line, checkpoint_sha256", transcript.end.checkpoint_sha256, files.checkpoint, "the checkpoint"),
     ):
-        if (found := sha256_of(path)) != expected:
-            raise unfolded(field, f"{found}, of {path.name}", expected)
+        # On the site the files have other names.
+        if (actual := sha256_of(path)) != stated:
+            raise unfolded(f"transcript.jsonl, {field}", f"{actual}, the SHA-256 of {name}", stated)
 
 
 def _check_checkpoint(run: TranscriptRun, weights: Floats, files: WeightFiles) -> None:

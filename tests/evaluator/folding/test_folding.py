@@ -300,6 +300,17 @@ def test_a_file_that_was_changed_afterwards_is_rejected(
     assert rejection(files, run.base) is code
 
 
+def test_the_file_that_another_hash_was_expected_of_is_named(run: MadeRun, tmp_path: Path) -> None:
+    files = run.write(tmp_path / "run")
+    in_lines(lambda lines: lines[-1].update(checkpoint_sha256="0" * 64))(files)
+    with pytest.raises(ProblemError) as caught:
+        counted(files, run.base)
+    problem = caught.value.problem
+    assert problem.where == "transcript.jsonl, end line, checkpoint_sha256"
+    assert problem.expected == f"{sha256_of(files[ArtifactKind.CHECKPOINT])}, the SHA-256 of the checkpoint"
+    assert problem.found == "0" * 64
+
+
 def with_adapters(run: MadeRun, down: NDArray[np.float32], up: NDArray[np.float32]) -> MadeRun:
     """Return a run of one round and one client, which ends with these adapters, (2, 12) and (16, 2)."""
     goal = np.concatenate([down.ravel(), up.ravel(), run.weights[56:]]).astype(np.float32)
