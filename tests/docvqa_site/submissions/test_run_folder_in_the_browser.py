@@ -260,6 +260,9 @@ def test_a_folder_whose_run_cannot_be_found_is_rejected_with_the_reason(open_pag
     page = open_page()
     chooser, problem = page.get_by_label("Choose a run folder"), page.locator(".any-run-problems .problem")
     chooser.set_input_files(run_folder)
+    expect(problem).to_contain_text("it was trained without privacy")
+    (run_folder / "summary.json").unlink()
+    chooser.set_input_files(run_folder)
     expect(problem).to_contain_text("Without the training record")
     record = run_folder / "training_record.jsonl"
     record.write_text('{"claimed_epsilon":0.5}\n{"claimed_epsilon":9.125}\n')

@@ -186,9 +186,21 @@ function onFiles(area, send) {
   });
 }
 
+// What `pfl train` writes last: without a record beside it, the run has none.
+const SUMMARY = "summary.json";
+
 // The ε that the training record among the files claims: in its first line, or where the run was resumed last.
 async function claimIn(files, name) {
   const record = files.find((file) => file.name === name);
+  if (!record && files.some((file) => file.name === SUMMARY)) {
+    throw rejection("E_ARTIFACT_MISSING", {
+      message: "The run has no training record, which this track requires: it was trained without privacy.",
+      where: "the chosen files",
+      expected: name,
+      found: "no such file",
+      next_step: "Submit it to a track without privacy budgets, or train with a method that protects providers (`pfl methods`).",
+    });
+  }
   if (!record) {
     throw rejection("E_ARTIFACT_MISSING", {
       message: "Without the training record, the site doesn't know which budget the run is for.",
