@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from django.template.defaultfilters import pluralize
 
-from docvqa_site.submissions.code import needs_code
+from docvqa_site.submissions.code import missing_code, missing_description, needs_code
 from docvqa_site.submissions.draft_files import DraftFile, RunFiles
 from docvqa_site.submissions.draft_problems import ToDo, description_gaps
 from docvqa_site.submissions.models import Submission
@@ -41,8 +41,11 @@ def draft_steps(
     files_state = f"{ready_files} of {len(needed)} files" if has_runs else "no run yet"
     ready = "would have no rank" if any(board.lacks_rank for board in boards) else "ready to submit"
     gaps = len(description_gaps(submission))
-    is_described = not gaps and (bool(submission.description) or not needs_code(submission))
-    described = f"{gaps} gap{pluralize(gaps)} to fill in" if gaps else "described"
+    lacks_code = missing_code(submission) is not None
+    is_described = not (gaps or lacks_code or missing_description(submission))
+    described = (
+        f"{gaps} gap{pluralize(gaps)} to fill in" if gaps else "code missing" if lacks_code else "described"
+    )
     undescribed = "title only" if needs_code(submission) else "title only; the rest is optional"
     steps = [
         # Elsewhere the title alone is enough to submit, but nobody learns from it what the method does.

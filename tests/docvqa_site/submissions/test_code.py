@@ -82,6 +82,8 @@ def test_description_and_code_are_missing_until_they_are_there(client, draft):
     assert "The code of the method is missing." not in page
     draft.description, draft.code_url = "It adds noise.", "https://code.example/lab/method"
     assert [problem.found for problem in code_problems(draft)] == ["https://code.example/lab/method"]
+    draft.save()
+    assert '<span class="step-state">code missing</span>' in client.get(draft.get_absolute_url()).text
     draft.code_url = LINK
     assert code_problems(draft) == []
 
