@@ -28,6 +28,7 @@ from docvqa_site.teams.selectors import (
     team_of,
 )
 from evaluator.errors import ProblemError
+from evaluator.records.signing import is_public_key
 
 
 @login_required
@@ -134,11 +135,19 @@ def revoke(request: UserRequest, invitation_id: int) -> str:
 
 
 @login_required
-@reauthentication_required
 @require_POST
 def add_key(request: UserRequest) -> HttpResponse:
-    membership = _own_membership(request)
     form = KeyForm(request.POST)
+    # A typing error is said at once, without a question for the password.
+    is_key = form.is_valid() and is_public_key(form.cleaned_data["public_key"])
+    add: Callable[[UserRequest, KeyForm], HttpResponse] = (
+        reauthentication_required(_add_key) if is_key else _add_key
+    )
+    return add(request, form)
+
+
+def _add_key(request: UserRequest, form: KeyForm) -> HttpResponse:
+    membership = _own_membership(request)
     if form.is_valid():
         try:
             key = keys.register_key(membership.team, **form.cleaned_data, by=request.user)

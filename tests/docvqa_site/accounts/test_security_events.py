@@ -88,6 +88,14 @@ class TestSessionAlone:
         key.refresh_from_db()
         assert key.revoked_at is not None
 
+    def test_what_is_no_key_is_rejected_before_a_password_is_asked_for(
+        self, session: Client, ada: User
+    ) -> None:
+        make_team(ada)
+        response = session.post(reverse("teams:add_key"), {"public_key": "abc"})
+        assert response.status_code == 200
+        assert "64 hexadecimal digits" in response.content.decode()
+
     def test_it_ends_within_a_day(self, session: Client) -> None:
         assert session.session.get_expiry_age() <= 24 * 3600
 
