@@ -46,10 +46,14 @@ NUMBER = re.compile(r"[^A-Za-z`]*\d[^A-Za-z`]*")
 FILE_NAME = re.compile(r"[\w./-]+\.\w+")
 # By the names that documents have for them.
 SITE_PAGES = {
+    "API tokens": "accounts:tokens",
     "Calculator": "calculator:calculator",
     "Contact": "about:contact",
     "Data": "downloads:data",
+    "Home": "home",
     "Run tokens": "submissions:tokens",
+    "Sign up": "account_signup",
+    "Team": "teams:mine",
 }
 # In the list of contents.
 CONTENTS_LEVELS = {"h2", "h3"}

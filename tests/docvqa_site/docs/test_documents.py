@@ -127,6 +127,10 @@ def test_pages_of_the_site_that_documents_name_are_links() -> None:
     assert '<a href="/data/">Data</a> page' in document("faq").html
     assert '<a href="/about/contact/">Contact</a> page' in document("faq").html
     assert '<a href="/submissions/tokens/">Run tokens</a> page' in document("starter-kit").html
+    guide = document("roles/participant").html
+    for link in ('"/">Home', '"/account/signup/">Sign up', '"/team/">Team', '"/account/tokens/">API tokens'):
+        assert f"<a href={link}</a> page" in guide
+    assert '<a href="/docs/bytes/">' in document("errors").html
 
 
 def test_links_between_documents_lead_to_pages_and_headings() -> None:
