@@ -1,5 +1,7 @@
 """Countries and territories by their codes of ISO 3166-1, with their usual names; a team chooses one of them."""
 
+from unicodedata import normalize
+
 COUNTRIES = dict(
     line.split(" ", 1)
     for line in """\
@@ -258,4 +260,4 @@ ZW Zimbabwe
 
 def choices() -> list[tuple[str, str]]:
     """Return the countries as a form offers them. Migrations name this function, so that a new name needs none."""
-    return sorted(COUNTRIES.items(), key=lambda country: country[1])
+    return sorted(COUNTRIES.items(), key=lambda country: normalize("NFKD", country[1]))

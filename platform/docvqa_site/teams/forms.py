@@ -1,3 +1,5 @@
+from typing import ClassVar
+
 from django import forms
 
 from docvqa_site.teams.models import Invitation, Team
@@ -12,6 +14,8 @@ class TeamDetailsForm(forms.ModelForm[Team]):
     class Meta:
         model = Team
         fields = ["affiliation", "website", "country"]
+        # The label says that it is optional.
+        help_texts: ClassVar = {"country": "Shown on the team's page, and counted on the participation page."}
 
 
 class TeamForm(TeamDetailsForm):
