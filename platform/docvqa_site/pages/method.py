@@ -30,6 +30,7 @@ from docvqa_site.challenge.rankings import Shortfall
 from docvqa_site.evaluation.display.rejected_before import rejected_before
 from docvqa_site.evaluation.display.results import shortfall, without_traces_of_team
 from docvqa_site.evaluation.display.status import RunStatus
+from docvqa_site.evaluation.services import may_cancel
 from docvqa_site.evaluation.test_sets.parts import scored_test_set
 from docvqa_site.evaluation.views import status_context
 from docvqa_site.notifications.inbox import mark_read, notifications_of
@@ -136,6 +137,7 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "is_short": 0 < len(submission.description) <= SHORT_CHARACTERS,
         "has_problems": any(one.problems for one in status["statuses"]),
         "may_withdraw": may_withdraw(submission, membership),
+        "may_cancel": membership is not None and may_cancel(submission),
         "withdrawal": WithdrawalForm(),
         "withdrawal_warning": withdrawal_warning(submission) if membership else "",
         "verdict": verdict,

@@ -119,7 +119,7 @@ class TestDraftPage:
         html = page(member, "detail", submission.pk)
         assert html.count('id="file-') == 8
         assert html.count("Add a run") == 2
-        assert ".yaml, .yml, up to" in html
+        assert "Accepted: .yaml, .yml, up to" in html
         assert 'accept=".yaml,.yml"' in html
         names = self.names(html)
         assert "Settings at ε = 1 (optional)" in names
@@ -463,6 +463,11 @@ class TestAfterSubmitting:
         assert "until two reviewers have accepted" in html
         assert reverse("leaderboard:track", args=[private.track.slug]) in html
 
+    def test_its_title_begins_with_what_still_changes(self, member, team):
+        waiting, scored = self.submitted(team), self.submitted(team, RunState.SCORED, title="FedAvg")
+        assert "<title>Run: queued · " in page(member, "detail", waiting.pk)
+        assert "<title>FedAvg, " in page(member, "detail", scored.pk)
+
     def test_nobody_else_reads_it(self, client, team):
         submission = self.submitted(team, RunState.SCORED)
         assert "For your team" not in page(client, "detail", submission.pk)
@@ -479,14 +484,18 @@ class TestAfterSubmitting:
     def test_it_is_canceled_while_it_waits(self, member, team):
         submission = make_complete_draft(team)
         post(member, "submit", submission.pk)
-        assert "Cancel this submission" in page(member, "detail", submission.pk)
+        html = page(member, "detail", submission.pk)
+        assert "Cancel this submission" in html
+        assert "Withdraw this submission" not in html
         html = post(member, "cancel", submission.pk, follow=True).content.decode()
         assert "is a draft again" in html
         assert "3. Submission" in html
 
     def test_a_run_that_has_begun_is_not_canceled(self, member, team):
         submission = self.submitted(team, RunState.RUNNING)
-        assert "Cancel this submission" not in page(member, "detail", submission.pk)
+        html = page(member, "detail", submission.pk)
+        assert "Cancel this submission" not in html
+        assert "Withdraw this submission" in html
         assert "can&#x27;t be canceled" in post(member, "cancel", submission.pk, follow=True).content.decode()
 
     def test_a_rejected_one_is_tried_again_with_the_same_files(self, member, team):
