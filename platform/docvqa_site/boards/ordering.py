@@ -182,7 +182,8 @@ def would_rank_in_words(run: Run) -> str:
     ranks = rank_if_published(run)
     if ranks is None:
         return ""
-    return f"would be rank {ranks} of {_ranked_beside(run).count() + 1} today"
+    why = " (practice scores are rounded)" if ranks.is_open else ""
+    return f"would be rank {ranks} of {_ranked_beside(run).count() + 1} today{why}"
 
 
 @dataclass(frozen=True)
@@ -192,8 +193,12 @@ class WouldRank:
     best: int
     worst: int
 
+    @property
+    def is_open(self) -> bool:
+        return self.best != self.worst
+
     def __str__(self) -> str:
-        return str(self.worst) if self.best == self.worst else f"{self.best}–{self.worst}"
+        return str(self.worst) if not self.is_open else f"{self.best}–{self.worst}"
 
 
 def rank_if_published(run: Run) -> WouldRank | None:
