@@ -130,7 +130,7 @@ def stated(runs: Iterable[Run]) -> list[tuple[str, list[tuple[str, str]]]]:
     and the most that ε allows.
     """
     return [
-        (at_budget(run.budget, "{}") or "Result", _stated_cells(leakage, _figures(run, leakage)))
+        (at_budget(run.budget, "{}") or "Run", _stated_cells(leakage, _figures(run, leakage)))
         for run in runs
         if (leakage := run.results.leakage)
     ]

@@ -210,7 +210,7 @@ def test_a_method_without_epsilon_shows_what_was_measured(client, track):
     pages = [client.get(run.submission.get_absolute_url()).text for run in track_runs(track)]
     for page, found in zip(pages, ("0.65", "n.s."), strict=False):
         assert (
-            f'<th scope="row">Result</th><td class="num" data-label="AUC of the attack">{found}</td>'
+            f'<th scope="row">Run</th><td class="num" data-label="AUC of the attack">{found}</td>'
             '<td class="num" data-label="Providers tested">40</td></tr>'
         ) in page
         assert "“Max.”" not in page
