@@ -53,6 +53,8 @@ def test_no_page_is_wider_than_a_window_of_195_pixels(client: Client, browser: B
         "/account/login/",
     ]
     texts = {page: client.get(page).text for page in pages}
+    client.force_login(one.created_by)
+    texts["/account/notifications/"] = client.get("/account/notifications/").text
     found = {}
     page = browser.new_page(viewport={"width": 195, "height": 422})
     page.route(f"{SITE}/static/**", answer_static_files)

@@ -77,8 +77,9 @@ class TestWhoSeesIt:
         # 0.78 stands for 0.7899 as well.
         assert "would be #2–3<" in page(client, submission)
         (run,) = submission.runs.all()
-        assert rank_in_words(run) == "would be rank 2–3 of 4 today (practice scores are rounded)"
-        assert Ranks.of_runs([run]).explained(run) == "practice; would be rank 2–3 of 4 today (practice scores are rounded)"
+        would_be = "would be rank 2–3 of 4 today (practice scores are rounded)"
+        assert rank_in_words(run) == would_be
+        assert Ranks.of_runs([run]).explained(run) == f"practice; {would_be}"
 
     def test_it_does_not_compete_with_its_own_checkpoint_that_was_submitted_for_a_rank(self, client):
         track = make_track(BEST_ANLS)
