@@ -178,6 +178,11 @@ def reject_foreign_key(team: Team, public_key: str) -> None:
         )
 
 
+def _beginning(arrival: Arrival) -> str:
+    """Return the first words of a file, to be shown in one line."""
+    return " ".join(arrival.head[:20].decode(errors="replace").split())
+
+
 def _check_annex(arrival: Arrival) -> None:
     if arrival.run:
         reject_other_answer(arrival.run, arrival.first_line)
@@ -191,7 +196,7 @@ def _check_transcript(arrival: Arrival) -> None:
             ErrorCode.TRANSCRIPT_FORMAT,
             where="line 1",
             expected="a JSON object",
-            found=arrival.head[:20].decode(errors="replace"),
+            found=_beginning(arrival),
         )
 
 
@@ -230,7 +235,7 @@ def _check_proof(arrival: Arrival) -> None:
             message="The file isn't a PDF, though its name ends in .pdf.",
             where=name,
             expected="a file that begins with %PDF-",
-            found=arrival.head[:20].decode(errors="replace"),
+            found=_beginning(arrival),
             next_step="Export the proof as a PDF, or rename a Markdown file to .md and a notebook to .ipynb.",
         )
     if arrival.upload:
