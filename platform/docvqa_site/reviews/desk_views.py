@@ -50,8 +50,9 @@ from docvqa_site.reviews.models import Decision, ProofReview, Recusal
 from docvqa_site.reviews.recusals import lift_recusal, recuse, withdrawal_effect
 from docvqa_site.reviews.sections import sections_by_question
 from docvqa_site.reviews.selectors import (
+    AppealState,
+    appeals,
     is_settled,
-    open_appeals,
     opinions_due,
     reads_decisions,
     review_due,
@@ -334,8 +335,11 @@ def _desk(
         form = ReviewForm(initial=initial_of(written))
     is_coordinator = declined is not None and declined.why == Recusal.Why.COORDINATION
     has_decided = own is not None and own.is_decided
-    found, appeal = verdict_on(submission), open_appeals().filter(submission=submission).first()
-    sees = is_coordinator or reads_decisions(found, own, has_appeal=appeal is not None)
+    # One against the rejection of an earlier version isn't about this one.
+    appeal = appeals().filter(submission=submission).exclude(state=AppealState.REVISED).first()
+    is_appealed = appeal is not None and appeal.state == AppealState.OPEN
+    found = verdict_on(submission)
+    sees = is_coordinator or reads_decisions(found, own, has_appeal=is_appealed)
     threads = threads_for_reviewer(submission, request.user, sees_decisions=sees)
     table = facts_on(submission, runs, proof)
     sections = sections_by_question(sections_of(proof.upload)) if proof else {}

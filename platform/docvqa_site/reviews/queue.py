@@ -78,7 +78,7 @@ class QueueEntry:
         opinion_due: Until when another reviewer can contradict its only decision, a rejection.
         changes_due: Until when the team was asked to revise the proof, if this may be shown.
         shows_verdict: Whether what others decided may be shown: only once it can no longer sway the reviewer.
-        is_appealed: Whether the proof is rejected and the team's appeal is open, which its desk shows to everybody.
+        is_appealed: Whether the team's appeal is open, which its desk shows to everybody.
     """
 
     submission: Submission
@@ -300,7 +300,7 @@ def _entry(
         opinion_due=opinion_due if needs_me or shows_verdict else None,
         changes_due=max(days, default=None),
         shows_verdict=shows_verdict,
-        is_appealed=has_appeal and submission.proof_rejected,
+        is_appealed=has_appeal,
     )
 
 

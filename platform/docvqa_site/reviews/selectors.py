@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import date, datetime
-from enum import IntFlag
+from enum import IntFlag, StrEnum
 from typing import Any
 from uuid import UUID
 
@@ -237,11 +237,20 @@ def waits_for_reviewers() -> Q:
 def appealed() -> Q:
     """Return the condition that a proof is rejected, and its team's appeal waits for another reviewer."""
     # Not by `Exists`: there are few appeals, and PostgreSQL would expect to look for one with each submission.
-    return Q(tallies.rejected(), pk__in=open_appeals().values("submission"))
+    return Q(pk__in=open_appeals().values("submission"))
 
 
-def open_appeals() -> QuerySet[Appeal]:
-    """Return the appeals after which the proof was neither rejected again nor revised."""
+class AppealState(StrEnum):
+    """What has become of an appeal; `appeals` has the conditions. Only an open one keeps a verdict from being final."""
+
+    OPEN = "open"
+    REVISED = "revised"
+    REJECTED_AGAIN = "rejected again"
+    OVERTURNED = "overturned"
+
+
+def appeals() -> "QuerySet[Any, Any]":
+    """Return all appeals, each with its `state`."""
     again = ProofReview.objects.filter(
         submission=OuterRef("submission"), decision=Decision.REJECTED, decided_at__gt=OuterRef("created_at")
     )
@@ -250,7 +259,20 @@ def open_appeals() -> QuerySet[Appeal]:
         kind=ArtifactKind.PRIVACY_PROOF,
         created_at__gt=OuterRef("created_at"),
     )
-    return Appeal.objects.filter(~Exists(again), ~Exists(revised))
+    rejected = Submission.objects.filter(tallies.rejected(), pk=OuterRef("submission"))
+    state = Case(
+        When(Exists(revised), then=Value(AppealState.REVISED)),
+        When(~Exists(rejected), then=Value(AppealState.OVERTURNED)),
+        When(Exists(again), then=Value(AppealState.REJECTED_AGAIN)),
+        default=Value(AppealState.OPEN),
+        output_field=CharField(),
+    )
+    return Appeal.objects.annotate(state=state)
+
+
+def open_appeals() -> "QuerySet[Any, Any]":
+    """Return the appeals that wait for another reviewer."""
+    return appeals().filter(state=AppealState.OPEN)
 
 
 def opinions_due() -> dict[UUID, date]:
@@ -288,7 +310,7 @@ def unassigned_proofs(submissions: QuerySet[Submission], most: int) -> list[tupl
 def settled() -> Q:
     """Return the condition that the verdict on a proof is final, as long as nobody revises it or appeals."""
     is_verified = tallies.verified(F("track__required_reviews"))
-    return (is_verified | tallies.rejected()) & ~Q(pk__in=open_appeals().values("submission"))
+    return (is_verified | tallies.rejected()) & ~appealed()
 
 
 def is_settled(submission: Submission) -> bool:

@@ -18,11 +18,9 @@ from docvqa_site.reviews.access import reviewed_submission
 from docvqa_site.reviews.appeals import appeal, may_appeal
 from docvqa_site.reviews.eligibility import eligible_reviewers
 from docvqa_site.reviews.forms import AppealForm, MessageForm
-from docvqa_site.reviews.models import Appeal
-from docvqa_site.reviews.selectors import open_appeals, verdict_on
+from docvqa_site.reviews.selectors import AppealState, appeals, verdict_on
 from docvqa_site.reviews.threads import MESSAGES_PER_DAY, is_of_team, post_message
 from docvqa_site.reviews.timeline import timeline
-from docvqa_site.reviews.verdict import ResultStatus
 from docvqa_site.submissions.forms import RevisionForm
 from docvqa_site.submissions.models import Artifact, Submission
 from docvqa_site.submissions.proof_versions import discard_staged, send_revision
@@ -121,9 +119,8 @@ def _page(
     appeal_form: AppealForm | None = None,
 ) -> HttpResponse:
     found = verdict_on(submission)
-    is_appealed = (
-        found.status is ResultStatus.REJECTED and open_appeals().filter(submission=submission).exists()
-    )
+    filed = appeals().filter(submission=submission).first()
+    is_appealed = filed is not None and filed.state == AppealState.OPEN
     days = [one.changes_due for one in submission.reviews.all() if one.changes_due and found.asks_changes]
     context = {
         "submission": submission,
@@ -131,7 +128,7 @@ def _page(
         "changes_due": max(days, default=None),
         "timeline": timeline(submission),
         "staged": Artifact.staged.filter(submission=submission).first(),
-        "appeal": Appeal.objects.filter(submission=submission).first(),
+        "appeal": filed,
         "appeal_is_open": is_appealed,
         "has_reviewers_left": is_appealed and bool(eligible_reviewers(submission)),
         "may_appeal": may_appeal(submission, found),

@@ -8,9 +8,17 @@ from django.urls import reverse
 
 from docvqa_site.audit.models import AuditEntry
 from docvqa_site.reviews.appeals import appeal
-from docvqa_site.reviews.models import Appeal
-from docvqa_site.reviews.selectors import awaiting_review, open_appeals, verdict_on
+from docvqa_site.reviews.models import Appeal, Recusal
+from docvqa_site.reviews.recusals import recuse
+from docvqa_site.reviews.selectors import (
+    awaiting_review,
+    disclosed_submissions,
+    is_settled,
+    open_appeals,
+    verdict_on,
+)
 from docvqa_site.reviews.verdict import ResultStatus
+from docvqa_site.submissions.models import Submission
 from evaluator.messages.jobs import ArtifactKind
 from tests.docvqa_site.factories import (
     make_artifact,
@@ -72,7 +80,51 @@ def test_it_ends_when_the_proof_is_revised(client, submission):
     client.force_login(submission.created_by)
     page = client.get(reverse("reviews:team", args=[submission.pk])).text
     assert "Section 3 has it." in page
-    assert "are asked to read the proof" not in page
+    assert "Closed: the team has sent a revised proof." in page
+    client.force_login(make_reviewer())
+    assert "appeal" not in client.get(reverse("reviews:desk", args=[submission.pk])).text.lower()
+
+
+def closed_appeal_on(client, page, submission, reader):
+    client.force_login(reader)
+    return " ".join(unescape(client.get(reverse(f"reviews:{page}", args=[submission.pk])).text).split())
+
+
+def test_it_is_closed_when_a_rejection_is_withdrawn_and_both_sides_read_that(client):
+    submission, conflicted = scored_submission(), make_reviewer()
+    make_artifact(submission, ArtifactKind.PRIVACY_PROOF)
+    reject(submission, make_reviewer())
+    reject(submission, conflicted)
+    appeal(submission, "Section 3 has it.", author=submission.created_by)
+    recuse(submission, Recusal.Why.CONFLICT, "", actor=conflicted)
+    accept(submission, make_reviewer())
+    team = closed_appeal_on(client, "team", submission, submission.created_by)
+    desk = closed_appeal_on(client, "desk", submission, make_reviewer())
+    for page in (team, desk):
+        assert "Closed: the proof is no longer rejected." in page
+    assert "should now read the proof" not in desk
+    assert "Section 3 has it." in desk
+
+
+def test_a_verdict_after_it_is_final(client, submission):
+    appeal(submission, "Section 3 has it.", author=submission.created_by)
+    for _ in range(3):
+        accept(submission, make_reviewer())
+    submission = Submission.objects.get(pk=submission.pk)
+    assert verdict_on(submission).status == ResultStatus.VERIFIED
+    assert is_settled(submission)
+    assert not open_appeals().exists()
+    assert submission in disclosed_submissions(make_reviewer())
+
+
+def test_both_sides_read_that_another_reviewer_rejected_the_proof_too(client, submission):
+    make_artifact(submission, ArtifactKind.PRIVACY_PROOF)
+    appeal(submission, "Section 3 has it.", author=submission.created_by)
+    reject(submission, make_reviewer())
+    for page, reader in (("team", submission.created_by), ("desk", make_reviewer())):
+        assert "Closed: another reviewer has rejected the proof." in closed_appeal_on(
+            client, page, submission, reader
+        )
 
 
 def test_those_are_mailed_who_may_assign_a_reviewer(submission, django_capture_on_commit_callbacks):

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(params=[0, 1, 2, 3])
 def track(request):
-    """A track with a submission for every combination of decisions; every second one has an appeal.
+    """A track with a submission for every combination of decisions; two of three have an appeal, open ones among them.
 
     Every third lone rejection stands, since nobody has contradicted it for long enough.
     """
@@ -45,8 +45,8 @@ def track(request):
                 reason="a reason",
                 decided_at=None if decision == Decision.PENDING else now - timedelta(days=number % 3 * 4),
             )
-        if number % 2:
-            since = now - timedelta(days=1) if number % 4 == 1 else now + timedelta(days=1)
+        if number % 3:
+            since = now - timedelta(days=1) if number % 2 else now + timedelta(days=1)
             Appeal.objects.create(
                 submission=submission, author=submission.created_by, text="No.", created_at=since
             )
