@@ -1,10 +1,13 @@
 """What changed between two versions of a proof: their texts compared by lines, within limits of time and size."""
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from enum import StrEnum
+from itertools import groupby
+from operator import itemgetter
 
 from docvqa_site.docs import library
 from docvqa_site.proofs.models import Drawing, DrawingState
@@ -14,6 +17,7 @@ from docvqa_site.ui.front_matter import split_front_matter
 from docvqa_site.uploads.models import Upload
 from evaluator.errors import ErrorCode, ProblemError
 
+WORD = re.compile(r"\S+")
 CONTEXT_LINES = 3
 # Of each version.
 MAX_LINES = 5_000
@@ -22,6 +26,10 @@ MAX_SHOWN_LINES = 2_000
 # Of equal lines, one in each version, among those that are compared: the time of difflib grows with them, and with the
 # lines themselves. Texts beyond it are shown as wholly replaced.
 MAX_PAIRS = 10_000
+# Of all passages together: beyond it, no words are marked within lines.
+MAX_WORDS = 4_000
+# The part of the words that changed lines must have in common, to be read as one text that was edited.
+SIMILAR = 0.5
 # From so many lines on, difflib leaves out those that are more than a hundredth of them.
 FREQUENT_FROM = 200
 
@@ -33,13 +41,35 @@ class Change(StrEnum):
 
 
 @dataclass(frozen=True)
+class Part:
+    text: str
+    is_changed: bool
+
+
+@dataclass(frozen=True)
 class DiffLine:
-    """One line, with its number in either version, from 1; None where it isn't in that version."""
+    """One line, with its number in either version, from 1; None where it isn't in that version.
+
+    `changed` are the places of its changed words, each from and up to which character; none where all of it is new.
+    """
 
     change: Change
     text: str
     before: int | None
     after: int | None
+    changed: Sequence[tuple[int, int]] = ()
+
+    @property
+    def parts(self) -> list[Part]:
+        """The text, cut where changed words begin and end."""
+        found, at = [], 0
+        for start, stop in self.changed:
+            found += [
+                Part(self.text[at:start], is_changed=False),
+                Part(self.text[start:stop], is_changed=True),
+            ]
+            at = stop
+        return [part for part in [*found, Part(self.text[at:], is_changed=False)] if part.text]
 
 
 @dataclass(frozen=True)
@@ -88,7 +118,7 @@ def compare(before: Sequence[str], after: Sequence[str]) -> Changes:
     changed = [block for block in blocks if block[0] != "equal"]
     removed = sum(stop - start for _, start, stop, _, _ in changed)
     added = sum(stop - start for _, _, _, start, stop in changed)
-    passages = list(_passages(before, after, blocks))
+    passages = list(_with_words(_passages(before, after, blocks)))
     shown = sum(line.change is not Change.KEPT for passage in passages for line in passage.lines)
     return Changes(passages, removed, added, is_cut or shown < removed + added)
 
@@ -172,6 +202,52 @@ def _block_lines(before: Sequence[str], after: Sequence[str], block: Block) -> I
         yield DiffLine(Change.REMOVED, _short(before[index]), index + 1, None)
     for index in range(start_after, stop_after):
         yield DiffLine(Change.ADDED, _short(after[index]), None, index + 1)
+
+
+def _with_words(passages: Iterable[Passage]) -> Iterator[Passage]:
+    """Yield the passages with the changed words of their lines, as far as the limits allow."""
+    words, pairs = MAX_WORDS, MAX_PAIRS
+    for passage in passages:
+        lines: list[DiffLine] = []
+        for is_kept, run in groupby(passage.lines, lambda line: line.change is Change.KEPT):
+            changed = list(run)
+            if not is_kept:
+                before, after = (
+                    _words(line for line in changed if line.change is change)
+                    for change in (Change.REMOVED, Change.ADDED)
+                )
+                texts = [word for _, _, word in before], [word for _, _, word in after]
+                taken, compared = len(before) + len(after), _pairs(*texts)
+                if before and after and taken <= words and compared <= pairs:
+                    words, pairs = words - taken, pairs - compared
+                    changed = _marked(changed, before, after, SequenceMatcher(None, *texts))
+            lines += changed
+        yield replace(passage, lines=lines)
+
+
+Word = tuple[DiffLine, tuple[int, int], str]
+
+
+def _words(lines: Iterable[DiffLine]) -> list[Word]:
+    """Return the words of lines, each with its line and its place in it. Where lines end plays no part."""
+    return [(line, word.span(), word.group()) for line in lines for word in WORD.finditer(line.text)]
+
+
+def _marked(
+    lines: list[DiffLine], before: Sequence[Word], after: Sequence[Word], found: SequenceMatcher[str]
+) -> list[DiffLine]:
+    """Return the lines with their changed words; without, where these are the greater part."""
+    if found.ratio() < SIMILAR:
+        return lines
+    places: dict[DiffLine, list[tuple[int, int]]] = {}
+    for kind, *sides in found.get_opcodes():
+        if kind == "equal":
+            continue
+        for words in (before[slice(*sides[:2])], after[slice(*sides[2:])]):
+            for line, same in groupby(words, itemgetter(0)):
+                spans = [span for _, span, _ in same]
+                places.setdefault(line, []).append((spans[0][0], spans[-1][1]))
+    return [replace(line, changed=tuple(places.get(line, ()))) for line in lines]
 
 
 def _short(line: str) -> str:

@@ -57,6 +57,8 @@ def test_texts_that_are_made_to_be_hard_to_compare_take_a_second_at_most(differe
     compare(before, after)
     compare([f"{n}" for n in range(5_000)], [f"{n}" for n in range(4_999, -1, -1)])
     compare(["", "a"] * 90, ["b", ""] * 90)
+    words = [f"w{number}" for number in range(changes.MAX_WORDS // 4)]
+    compare([" ".join(words + words)], [" ".join(words[::-1] + words[::-1])])
     assert time.process_time() - started < 5
 
 
@@ -69,3 +71,31 @@ def test_long_texts_are_cut_and_say_so(monkeypatch):
     monkeypatch.setattr(changes, "MAX_LINES", 20)
     assert compare(LINES, LINES).is_cut
     assert compare(["x" * 6_000], []).passages[0].lines[0].text.endswith("x…")
+
+
+def marked(before, after):
+    """The marked words of each line."""
+    (passage,) = compare(before, after).passages
+    return [[part.text for part in line.parts if part.is_changed] for line in passage.lines]
+
+
+def test_changed_words_of_a_changed_line_are_marked():
+    before = "The noise multiplier σ is at least 1."
+    assert marked([before], [before + "5, by Lemma 2."]) == [["1."], ["1.5, by Lemma 2."]]
+
+
+def test_of_a_rewrapped_paragraph_only_the_new_words_are_marked():
+    before = ["Every provider has one client,", "which clips what it sends."]
+    after = ["Every provider has exactly one", "client, which clips what it sends."]
+    assert marked(before, after) == [[], [], ["exactly"], []]
+
+
+def test_of_lines_with_little_in_common_no_word_is_marked():
+    assert marked(["a lemma on the noise"], ["another proof of it, on two pages"]) == [[], []]
+
+
+def test_parts_are_the_line():
+    (passage,) = compare(["  two  spaces, σ = 1  "], ["  two  spaces, σ = 2  "]).passages
+    assert ["".join(part.text for part in line.parts) for line in passage.lines] == [
+        line.text for line in passage.lines
+    ]
