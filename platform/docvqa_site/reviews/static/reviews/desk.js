@@ -89,14 +89,19 @@ review?.addEventListener("input", ({ target }) => {
   target.removeAttribute("aria-invalid");
 });
 
+function count() {
+  const answered = items.filter((item) => item.querySelector("input[type=radio]:checked")).length;
+  const shown = document.createElement("strong");
+  shown.textContent = `${answered} of ${items.length} answered`;
+  return shown;
+}
+
 // The count doesn't wait for the draft to be saved.
 review?.addEventListener("input", (event) => {
   if (event.target.form !== review || !state) return;
-  const answered = items.filter((item) => item.querySelector("input[type=radio]:checked")).length;
-  const count = document.createElement("strong");
-  count.textContent = `${answered} of ${items.length} answered`;
+  const shown = count();
   // Read aloud when it changes, and not with every key.
-  if (state.textContent !== `${count.textContent} Saving …`) state.replaceChildren(count, " Saving …");
+  if (state.textContent !== `${shown.textContent} Saving …`) state.replaceChildren(shown, " Saving …");
 });
 
 // htmx saves a draft some time after the last edit. Leaving the page doesn't wait for that, so the rest is sent then.
@@ -104,6 +109,12 @@ let edited = 0;
 let sent = 0;
 let saved = 0;
 let isPosted = false;
+
+// After a failure it is tried again, each time after twice as long.
+const FIRST_RETRY_MS = 4_000;
+const LAST_RETRY_MS = 60_000;
+let retry_ms = FIRST_RETRY_MS;
+let retry = 0;
 
 // What the preview shows is what is saved.
 const preview = document.getElementById("preview")?.parentElement;
@@ -122,7 +133,11 @@ state?.addEventListener("htmx:beforeRequest", (event) => {
   sent = edited;
 });
 state?.addEventListener("htmx:afterRequest", (event) => {
-  if (event.detail.successful) saved = sent;
+  if (event.detail.successful) {
+    saved = sent;
+    retry_ms = FIRST_RETRY_MS;
+    clearTimeout(retry);
+  }
   showPreview();
 });
 // The button does at once what happens by itself, and whoever presses it stays where they are.
@@ -217,6 +232,25 @@ function unfold() {
   return target;
 }
 
+// A decision that wasn't accepted comes back with what was open, and the proof at the section that was chosen last.
+const here = `desk ${location.pathname}`;
+const folds = () => [...document.querySelectorAll(".desk details")];
+let chosen = "";
+document.addEventListener("click", (event) => {
+  chosen = event.target.closest("a.if-beside")?.href ?? chosen;
+});
+review?.addEventListener("submit", () => {
+  const open = folds().map((one) => one.open);
+  sessionStorage.setItem(here, JSON.stringify({ open, chosen }));
+});
+const kept = JSON.parse(sessionStorage.getItem(here));
+sessionStorage.removeItem(here);
+if (kept && review?.querySelector(".notice-error")) {
+  folds().forEach((one, at) => (one.open ||= kept.open[at] ?? false));
+  ({ chosen } = kept);
+  if (chosen && frame) frame.src = chosen;
+}
+
 // The answer to a form that wasn't accepted is no page that a browser can return to, from the proof for instance. The
 // desk is, with what was written as a draft.
 if (review?.querySelector(".notice-error")) history.replaceState(history.state, "", review.getAttribute("action"));
@@ -239,9 +273,10 @@ if (section) frame.src = section.href;
 // A browser that comes to the fragment of the address takes the focus away.
 addEventListener("load", unfold);
 
-addEventListener("online", () => {
+function saveRest() {
   if (edited !== saved) htmx.trigger(state, "save");
-});
+}
+addEventListener("online", saveRest);
 for (const name of ["htmx:sendError", "htmx:responseError", "htmx:timeout"]) {
   state?.addEventListener(name, () => {
     for (const place of [state, document.getElementById("draft-state")]) {
@@ -249,7 +284,10 @@ for (const name of ["htmx:sendError", "htmx:responseError", "htmx:timeout"]) {
       warning.className = "not-saved";
       warning.textContent =
         "Not saved: the site can't be reached, or you are logged out. Your text is still here.";
-      place.replaceChildren(warning);
+      place.replaceChildren(count(), " ", warning);
     }
+    clearTimeout(retry);
+    retry = setTimeout(saveRest, retry_ms);
+    retry_ms = Math.min(2 * retry_ms, LAST_RETRY_MS);
   });
 }
