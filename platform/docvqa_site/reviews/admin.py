@@ -13,6 +13,7 @@ from django.db.models import (
     Exists,
     F,
     IntegerField,
+    Max,
     OuterRef,
     Q,
     QuerySet,
@@ -20,14 +21,14 @@ from django.db.models import (
     Value,
     When,
 )
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect
+from django.db.models.functions import Coalesce, Greatest
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from django.utils.timesince import timesince
 from typing_extensions import override
 
 from docvqa_site.accounts.models import User
@@ -59,6 +60,7 @@ from docvqa_site.reviews.selectors import (
 from docvqa_site.reviews.timeline import timeline
 from docvqa_site.submissions.models import SubmissionState
 from docvqa_site.submissions.selectors import is_scored
+from docvqa_site.ui.templatetags.ui import at
 from evaluator.messages.jobs import ArtifactKind
 from evaluator.messages.states import ResultStatus
 
@@ -142,11 +144,12 @@ class ProofAdmin(ReadOnlyAdmin[Proof]):
         "decided",
         "due",
         "assignees",
-        "age",
+        "sent",
         "versions",
         "track",
     )
     list_display_links = ("title",)
+    empty_value_display = "–"
     list_filter = (StateFilter, AssignmentFilter, "track")
     search_fields = ("title", "team__name")
 
@@ -177,11 +180,17 @@ class ProofAdmin(ReadOnlyAdmin[Proof]):
         place = [
             When(condition(), then=Value(number)) for number, (_, condition) in enumerate(STATES.values())
         ]
-        sent = Q(artifacts__kind=ArtifactKind.PRIVACY_PROOF, artifacts__state__in=["attached", "superseded"])
+        proofs = Q(
+            artifacts__kind=ArtifactKind.PRIVACY_PROOF, artifacts__state__in=["attached", "superseded"]
+        )
         found = Proof.objects.filter(pk__in=judged.values("pk")).select_related("team", "track")
         return found.annotate(
             place=Case(*place, default=Value(len(place)), output_field=IntegerField()),
-            sent=Count("artifacts", filter=sent),
+            version=Count("artifacts", filter=proofs),
+            # A first version is sent with its submission, after its upload.
+            sent_at=Greatest(
+                Coalesce(Max("artifacts__created_at", filter=proofs), F("published_at")), F("published_at")
+            ),
             is_disclosed=Exists(disclosed_submissions(user, conflicts).filter(pk=OuterRef("pk"))),
         ).prefetch_related("reviews__reviewer")
 
@@ -201,11 +210,12 @@ class ProofAdmin(ReadOnlyAdmin[Proof]):
 
     @admin.display(description="versions")
     def versions(self, proof: Any) -> int:
-        return int(proof.sent)
+        return int(proof.version)
 
-    @admin.display(description="age", ordering="submitted_at")
-    def age(self, proof: Proof) -> str:
-        return timesince(proof.published_at or proof.created_at, depth=1)
+    @admin.display(description="sent", ordering="sent_at")
+    def sent(self, proof: Any) -> str:
+        """Return when reviewers got the version under review."""
+        return at(proof.sent_at)
 
     @admin.display(description="due")
     def due(self, proof: Proof) -> date | None:
@@ -218,7 +228,7 @@ class ProofAdmin(ReadOnlyAdmin[Proof]):
     def assignees(self, proof: Proof) -> str:
         """Return who is to decide; of a proof that needs no decision, nobody."""
         if self.state_(proof) in SETTLED:
-            return "–"
+            return self.empty_value_display
         return ", ".join(str(one.reviewer) for one in proof.reviews.all() if one.assigned_at) or "nobody"
 
     @admin.display(description="decisions")
@@ -248,7 +258,13 @@ class ProofAdmin(ReadOnlyAdmin[Proof]):
         """Show the proof with its timeline, and record the decision that is posted."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        proof = get_object_or_404(self.get_queryset(request), pk=_key(object_id))
+        key = _key(object_id)
+        proof = self.get_queryset(request).filter(pk=key).first()
+        if proof is None:
+            if key and is_reviewer(request.user):
+                # It explains to reviewers why a proof isn't theirs to read.
+                return redirect("reviews:desk", key)
+            raise Http404
         conflicts = Conflicts(request.user)
         barred = review_barred_because(proof, request.user, conflicts)
         own = proof.reviews.filter(reviewer=request.user).first()
@@ -272,7 +288,7 @@ class ProofAdmin(ReadOnlyAdmin[Proof]):
             "newest": newest,
             "cited": named_code(newest.upload) if newest else None,
             "facts": {
-                name: getattr(self, name)(proof) for name in ("state_", "age", "due", "assignees", "decided")
+                name: getattr(self, name)(proof) for name in ("state_", "sent", "due", "assignees", "decided")
             },
             "verdict": verdict_on(proof) if sees else None,
             "timeline": timeline(proof, request.user) if sees else [],

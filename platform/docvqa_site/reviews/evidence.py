@@ -103,7 +103,7 @@ STATED: tuple[StatedFact[AccountingResult], ...] = (
     StatedFact("recomputed", "ε recomputed", ("recomputed",), lambda result: recomputed(result)),
     StatedFact(
         "declared",
-        "Declared earlier training runs on private data",
+        "Tuning runs declared in the record",
         ("tuning",),
         lambda result: f"{result.tuning_runs:,}",
     ),

@@ -11,7 +11,7 @@ from django.utils.text import capfirst
 from docvqa_site.reviews.queue import QueueEntry
 from docvqa_site.submissions.selectors import submission_addresses
 from docvqa_site.ui.markup import markup
-from docvqa_site.ui.templatetags.ui import ago
+from docvqa_site.ui.templatetags.ui import ago, on
 
 NOBODY = SafeString('<span class="muted">nobody</span>')
 HIDDEN = SafeString('<span class="muted">shown after your decision</span>')
@@ -76,8 +76,10 @@ def _note(words: str, day: date | None) -> SafeString:
 
 def _revision(entry: QueueEntry) -> SafeString:
     """Return which version of the proof it is, and when the team sent it, once there are several."""
-    one = entry.revision
-    return _note(f"version {one.version}, sent", one.created_at.date()) if one else EMPTY
+    if entry.revision is None:
+        return EMPTY
+    sent = on(entry.revision.created_at)
+    return markup(' <span class="muted small">(version {}, sent {})</span>', entry.revision.version, sent)
 
 
 def _due(day: date | None) -> SafeString:

@@ -3,6 +3,8 @@
 from datetime import timedelta
 
 import pytest
+from django.db import transaction
+from django.template.defaultfilters import date
 from django.urls import reverse
 from django.utils import timezone
 
@@ -19,7 +21,9 @@ from tests.docvqa_site.factories import (
     change_results,
     make_organizer,
     make_reviewer,
+    make_upload,
     make_user,
+    revise_proof,
     scored_submission,
 )
 from tests.docvqa_site.reviews.test_decisions import accept, ask, reject
@@ -178,12 +182,39 @@ def test_the_questions_come_before_the_decision(client, submission, reviewer):
 def test_a_member_of_the_team_and_others_find_nothing(client, submission, reviewer):
     Membership.objects.create(team=submission.team, user=reviewer)
     assert submission.title not in client.get(LIST).text
-    assert client.get(address(submission)).status_code == 404
+    desk = client.get(address(submission), follow=True)
+    assert desk.redirect_chain[0][0] == reverse("reviews:desk", args=[submission.pk])
+    assert desk.status_code == 403
     assert client.get(LIST + "x/change/").status_code == 404
+    client.force_login(make_organizer("organize"))
+    unpublished = scored_submission(published_at=None)
+    assert client.get(address(unpublished)).status_code == 404
     client.force_login(make_user(is_staff=True))
     assert client.get(LIST).status_code == 403
     assert "wait for reviewers" not in client.get("/admin/").text
     assert client.get(LIST + "add/").status_code == 403
+
+
+def test_whoever_reported_a_conflict_reads_at_the_desk_why_the_proof_is_closed(client, submission, reviewer):
+    recuse(submission, Recusal.Why.CONFLICT, "", actor=reviewer)
+    page = client.get(address(submission), follow=True)
+    assert page.status_code == 403
+    assert "You have declared a conflict of interest" in page.text
+
+
+def test_the_version_under_review_has_the_time_when_it_was_sent(client, submission, reviewer):
+    first, sent = timezone.now() - timedelta(days=9), timezone.now() - timedelta(days=2)
+    Submission.objects.update(submitted_at=first, published_at=first)
+    # A proof is uploaded before its submission is sent.
+    submission.artifacts.update(created_at=first - timedelta(days=1))
+    assert "9\xa0days ago" in client.get(LIST).text
+    assert "9\xa0days ago" in client.get(address(submission)).text
+    with transaction.atomic():
+        revise_proof(submission, make_upload(submission.team, b"better"), submission.created_by)
+    submission.artifacts.filter(version=2).update(created_at=sent)
+    for page in (client.get(LIST), client.get(address(submission))):
+        assert "2\xa0days ago" in page.text
+    assert f">{date(sent, 'M j, Y, H:i')} UTC</time>)" in client.get("/reviews/").text
 
 
 def test_the_list_takes_as_many_queries_for_many_as_for_one(

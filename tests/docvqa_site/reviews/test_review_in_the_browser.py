@@ -1,5 +1,7 @@
 """The reviewers' desk in a real browser: a draft that saves itself, keys, and three reviewers who settle a proof."""
 
+import re
+
 import pytest
 from django.db import transaction
 from django.urls import reverse
@@ -600,3 +602,45 @@ def test_the_answers_in_the_administration_and_the_versions_on_the_desk_stand_ap
     assert no["x"] - (yes["x"] + yes["width"]) >= 12 or no["y"] >= yes["y"] + yes["height"]
     versions = desk(reviewer).get_by_role("list", name="Versions").locator("li").first
     assert versions.evaluate("one => getComputedStyle(one).listStyleType") == "none"
+
+
+def test_the_administration_asks_before_a_decision_that_is_not_recorded_is_left(desk, submission):
+    page = desk(address=reverse("admin:reviews_proof_change", args=[submission.pk]))
+    page.locator("input[name=noise][value=yes]").check()
+    asked = []
+    page.once("dialog", lambda dialog: (asked.append(dialog.type), dialog.dismiss()))
+    page.get_by_role("link", name="Open the desk").click()
+    page.wait_for_timeout(500)
+    assert asked == ["beforeunload"]
+    expect(page.locator("input[name=noise][value=yes]")).to_be_checked()
+    # Nor does a decision that lacks answers let go of those that are there.
+    button(page, "Accept").click()
+    expect(page.locator(".errornote")).to_be_visible()
+    page.locator("body").click()
+    page.once("dialog", lambda dialog: (asked.append(dialog.type), dialog.accept()))
+    page.get_by_role("link", name="Open the desk").click()
+    expect(page.locator("#review")).to_be_visible()
+    assert len(asked) == 2
+
+
+def test_a_draft_that_could_not_be_sent_is_sent_again_by_itself(desk):
+    page = desk()
+    page.route("**/draft/", lambda route: route.abort())
+    page.locator("input[name=unit][value=yes]").check()
+    state = page.locator("#desk-state")
+    expect(state).to_contain_text("1 of 16 answered Not saved")
+    page.unroute("**/draft/")
+    expect(state).to_contain_text("1 of 16 answered Saved", timeout=15_000, use_inner_text=True)
+
+
+def test_a_decision_that_lacks_answers_comes_back_with_what_was_open(desk):
+    page = desk()
+    page.get_by_text("Recorded facts").click()
+    page.get_by_role("link", name="Section “Unit” of the proof").click()
+    page.locator("input[name=decision][value=rejected]").check()
+    button(page, "Record the decision").click()
+    error = page.get_by_text("Your decision was not saved.")
+    expect(error).to_be_focused()
+    expect(error).to_be_in_viewport()
+    expect(page.locator("details.recorded")).to_have_attribute("open", "")
+    expect(page.locator('iframe[name="proof"]')).to_have_attribute("src", re.compile("#proof-unit$"))
