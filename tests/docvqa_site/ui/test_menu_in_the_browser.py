@@ -60,6 +60,8 @@ def test_the_menu_has_one_line(client: Client, role: str, browser: Browser) -> N
         page.set_viewport_size({"width": width, "height": 700})
         height, menus, fits = page.evaluate(LOOK)
         assert (height < ONE_LINE, menus, fits) == (True, 1, True), width
+        has_search = page.locator(".site-search").is_visible()
+        assert has_search == (width > 704), width
 
 
 def test_the_menu_of_an_account_has_the_whole_name(client: Client, browser: Browser) -> None:
