@@ -259,7 +259,7 @@ class ProofAdmin(ReadOnlyAdmin[Proof]):
         if not self.has_view_permission(request):
             raise PermissionDenied
         key = _key(object_id)
-        proof = self.get_queryset(request).filter(pk=key).first()
+        proof = self.get_queryset(request).filter(pk=key).first() if key else None
         if proof is None:
             if key and is_reviewer(request.user):
                 # It explains to reviewers why a proof isn't theirs to read.
