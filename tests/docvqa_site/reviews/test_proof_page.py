@@ -275,8 +275,8 @@ class TestVersions:
         assert page.status_code == 200
         assert "1 line removed, 1 line added" in page.text
         assert ">− removed</td>" in page.text
-        assert "<del>sigma is 1.</del>" in page.text
-        assert "<ins>sigma is &lt;2&gt;.</ins>" in page.text
+        assert "<del>sigma is <mark>1.</mark></del>" in page.text
+        assert "<ins>sigma is <mark>&lt;2&gt;.</mark></ins>" in page.text
         assert page["Content-Security-Policy"].startswith("sandbox ")
 
     def test_a_version_that_does_not_exist_is_not_found(self, client, submission):
@@ -293,7 +293,7 @@ class TestVersions:
         assert page.status_code == 422
         assert "E_PROOF_PAGES" in page.text
         add_pages(submission.proof(), "sigma is 3.")
-        assert "<ins>sigma is 3.</ins>" in self.changes(client, submission).text
+        assert "<ins>sigma is <mark>3.</mark></ins>" in self.changes(client, submission).text
 
 
 @pytest.mark.parametrize("name", ["proof", "proof_file", "proof_changes"])

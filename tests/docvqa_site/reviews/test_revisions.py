@@ -72,7 +72,8 @@ def test_the_team_reads_it_with_what_changed_before_it_is_sent(client, submissio
     assert "Send version 2" in page
     assert "sigma is 2." in client.get(address("proof", submission) + "?version=2").text
     assert "sigma is 1." in client.get(address("proof", submission)).text
-    assert "<ins>sigma is 2.</ins>" in client.get(address("proof_changes", submission) + "?from=1&to=2").text
+    changes = client.get(address("proof_changes", submission) + "?from=1&to=2").text
+    assert "<ins>sigma is <mark>2.</mark></ins>" in changes
 
 
 def test_a_draft_says_what_reviewers_cannot_see_and_leads_to_what_they_do(client):
