@@ -367,6 +367,8 @@ def _desk(
         "own": own,
         "has_decided": has_decided,
         "verdict": found if sees else None,
+        # As the queue says, in which such a proof waits for its team.
+        "awaits_revision": found.asks_changes and not has_decided,
         # That another decision is needed, every reviewer was asked by email.
         "needs_another": found.is_proposal or found.is_split,
         "opinion_due": opinions_due().get(submission.pk) if found.is_proposal else None,

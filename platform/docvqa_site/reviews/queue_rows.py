@@ -112,4 +112,7 @@ def _flags(entry: QueueEntry) -> SafeString:
 
 
 def _reviews(entry: QueueEntry) -> str:
-    return capfirst(entry.verdict.reason) if entry.shows_verdict else HIDDEN
+    if entry.shows_verdict:
+        return capfirst(entry.verdict.reason)
+    # That a proof waits for its team tells this anyway.
+    return "Changes requested" if entry.verdict.asks_changes else HIDDEN

@@ -24,7 +24,7 @@ from tests.docvqa_site.factories import (
     make_user,
     revise_proof,
 )
-from tests.docvqa_site.reviews.test_decisions import accept, reject
+from tests.docvqa_site.reviews.test_decisions import accept, ask, reject
 
 pytestmark = pytest.mark.django_db
 
@@ -381,6 +381,17 @@ def test_changes_are_asked_for_with_a_day(client, submission, reviewer):
     assert f'value="{due.isoformat()}"' in client.get(address(submission)).text
     client.post(address(submission), {**asked, "changes_due": due.isoformat()})
     assert ProofReview.objects.get().changes_due == due
+
+
+def test_who_has_not_decided_sees_that_changes_were_requested_and_not_which(client, submission, reviewer):
+    assert "requested changes" not in client.get(address(submission)).text
+    ask(submission, make_reviewer(), reason="Say how clients are sampled.")
+    page = client.get(address(submission)).text
+    assert "A reviewer has requested changes" in page
+    assert "Say how clients are sampled." not in page
+    queue = client.get(reverse("reviews:queue")).text
+    assert "Changes requested" in queue
+    assert "shown after your decision" not in queue
 
 
 def test_a_passed_check_is_offered_and_never_ticked(client, submission, reviewer):
