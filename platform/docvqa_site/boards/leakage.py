@@ -18,12 +18,12 @@ from evaluator.messages.leakage import Interval, Leakage
 GUESSING = 0.5
 # Where the axis begins at the latest: guessing has some room below it.
 LOWEST = 0.4
-# The figures whose largest possible value follows from ε: fields of `Leakage`, their names, the names of their bounds,
-# and for a true positive rate its false positive rate.
+# The figures whose largest possible value follows from ε: fields of `Leakage`, their names, and for a true positive rate
+# its false positive rate.
 FIGURES = {
-    "balanced_accuracy": ("Balanced accuracy", "Max. balanced accuracy", None),
-    "tpr_at_1_percent": ("TPR at 1% FPR", "Max. TPR at 1% FPR", 0.01),
-    "tpr_at_10_percent": ("TPR at 10% FPR", "Max. TPR at 10% FPR", 0.1),
+    "balanced_accuracy": ("Balanced accuracy", None),
+    "tpr_at_1_percent": ("TPR at 1% FPR", 0.01),
+    "tpr_at_10_percent": ("TPR at 10% FPR", 0.1),
 }
 AUC_TEXT = "{:.2f}".format
 BELOW = ' <div class="muted small">{}</div>'
@@ -36,14 +36,12 @@ class Figure:
 
     Attributes:
         name: What it is, at the run's ε.
-        limit: What its bound is called.
         value: None where nothing significant was found.
         interval: None where no value was found, or where it was measured before intervals were stated.
         bound: The most that ε allows; None where it isn't known.
     """
 
     name: str
-    limit: str
     value: float | None
     interval: Interval | None
     bound: float | None
@@ -69,12 +67,16 @@ class Figure:
         return "" if self.bound is None else percent_up(self.bound)
 
     @property
+    def value_text(self) -> str:
+        """The value as pages show it."""
+        return "n.s." if self.value is None else percent_up(self.value)
+
+    @property
     def cell(self) -> SafeString:
         """The figure with its interval and its bound."""
-        value = "n.s." if self.value is None else percent_up(self.value)
         most = f"at most {self.bound_text}" if self.bound_text else ""
         below = [markup(BELOW, line) for line in (self.interval_text, most) if line]
-        return markup("{}{}", value, SafeString("".join(below) + (ABOVE if self.excludes_bound else "")))
+        return markup("{}{}", self.value_text, SafeString("".join(below) + (ABOVE if self.excludes_bound else "")))
 
 
 @dataclass(frozen=True)
@@ -105,13 +107,13 @@ class LeakageVerdict:
 
     Attributes:
         contradictions: The figures whose whole interval is above their bound, each after its ε.
-        above: Whether a value is above its bound, and its interval isn't.
+        above: The figures above their bound whose interval isn't, each after its ε.
         unclear: Whether a value without an interval is above its bound.
         is_consistent: Whether intervals were compared with bounds, and nothing is contradicted or unclear.
     """
 
     contradictions: Sequence[tuple[str, Figure]]
-    above: bool
+    above: Sequence[tuple[str, Figure]]
     unclear: bool
     is_consistent: bool
 
@@ -127,7 +129,7 @@ def measured(runs: Iterable[Run]) -> list[Measured]:
 
 def stated(runs: Iterable[Run]) -> list[tuple[str, list[tuple[str, str]]]]:
     """Return the budget of each run with a measured leakage, and cells after their heads: what was found, how surely,
-    and the most that ε allows.
+    and where ε limits it, the most that it allows.
     """
     return [
         (at_budget(run.budget, "{}") or "Run", _stated_cells(leakage, _figures(run, leakage)))
@@ -147,7 +149,7 @@ def _stated_cells(leakage: Leakage, figures: Sequence[Figure]) -> list[tuple[str
     return [
         ("AUC of the attack", markup("{}{}", leakage_text(leakage), SafeString("".join(below)))),
         ("Providers tested", str(leakage.providers)),
-        *((figure.limit, figure.bound_text) for figure in figures if figure.bound_text),
+        *((figure.name, figure.cell) for figure in figures if figure.bound_text),
     ]
 
 
@@ -155,11 +157,13 @@ def verdict(found: Sequence[Measured]) -> LeakageVerdict:
     """Return whether the measured values fit the ε of their runs."""
     figures = [(one.place, figure) for one in found for figure in one.figures]
     contradictions = [(place, figure) for place, figure in figures if figure.excludes_bound]
-    above = [figure for _, figure in figures if figure.is_above and not figure.excludes_bound]
-    unclear = any(figure.interval is None for figure in above)
+    above = [
+        (place, figure) for place, figure in figures if figure.is_above and not figure.excludes_bound
+    ]
+    unclear = any(figure.interval is None for _, figure in above)
     compared = any(figure.interval and figure.bound is not None for _, figure in figures)
     is_consistent = compared and not contradictions and not unclear
-    return LeakageVerdict(contradictions, bool(above), unclear, is_consistent)
+    return LeakageVerdict(contradictions, above, unclear, is_consistent)
 
 
 def leakage_plot(found: Sequence[Measured]) -> Plot | None:
@@ -208,7 +212,7 @@ def leakage_plot(found: Sequence[Measured]) -> Plot | None:
         ],
         level=Level(GUESSING, "guessing"),
         key=[("measured", "measured (significant values only)")],
-        columns=["ε", "AUC", *(name for name, *_ in FIGURES.values())],
+        columns=["ε", "AUC", *(name for name, _ in FIGURES.values())],
         rows=[
             (epsilon_text(one.epsilon), one.auc, *(figure.cell for figure in one.figures)) for one in found
         ],
@@ -223,12 +227,11 @@ def _figures(run: Run, leakage: Leakage) -> list[Figure]:
     return [
         Figure(
             name,
-            limit,
             getattr(leakage, field),
             getattr(leakage, f"{field}_interval"),
             allowed.get(rate),
         )
-        for field, (name, limit, rate) in FIGURES.items()
+        for field, (name, rate) in FIGURES.items()
     ]
 
 
