@@ -109,21 +109,10 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
     prefetch_related_objects([submission], "reviews")
     verdict = verdict_on(submission)
     names_team = status["is_insider"] or not submission.anonymous
-    is_listed = submission.state == SubmissionState.SUBMITTED and not submission.is_unpublished
     shown = [one for one in status["statuses"] if one.run.scored_at]
     scored = [one.run for one in shown]
-    standings = standings_of(scored) if is_listed else {}
-    rows = _rows(scored, verdict, standings, names_team=names_team)
-    shows_would_rank = membership is not None and submission.is_unpublished
-    runs = [
-        MethodRun(
-            one,
-            row,
-            shortfall(one.run, rejected=verdict.rejection),
-            rank_if_published(one.run) if shows_would_rank else None,
-        )
-        for one, row in zip(shown, rows, strict=True)
-    ]
+    is_listed = _is_listed(submission)
+    runs = method_runs(submission, shown, verdict, names_team=names_team, is_own=membership is not None)
     invalid = [one for one in runs if one.reason and one.reason.is_invalid]
     leaked = measured(scored)
     types = type_rows([(at_budget(run.budget, "{}") or "ANLS", run.results) for run in scored])
@@ -183,6 +172,34 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
     if context["is_insider"]:
         context["artifacts"] = submission.artifacts.select_related("run", "upload")
     return render(request, "pages/method.html", context)
+
+
+def method_runs(
+    submission: Submission,
+    scored: Sequence[RunStatus],
+    verdict: Verdict,
+    *,
+    names_team: bool,
+    is_own: bool,
+) -> list[MethodRun]:
+    """Return scored runs of a submission with their ranks; its team also gets those that unpublished runs would have."""
+    runs = [one.run for one in scored]
+    standings = standings_of(runs) if _is_listed(submission) else {}
+    rows = _rows(runs, verdict, standings, names_team=names_team)
+    shows_would_rank = is_own and submission.is_unpublished
+    return [
+        MethodRun(
+            one,
+            row,
+            shortfall(one.run, rejected=verdict.rejection),
+            rank_if_published(one.run) if shows_would_rank else None,
+        )
+        for one, row in zip(scored, rows, strict=True)
+    ]
+
+
+def _is_listed(submission: Submission) -> bool:
+    return submission.state == SubmissionState.SUBMITTED and not submission.is_unpublished
 
 
 def _settings(submission: Submission, runs: Sequence[Run]) -> SettingsTable:

@@ -13,10 +13,12 @@ from docvqa_site.evaluation.display.status import RunStatus
 from docvqa_site.evaluation.views import status_context
 from docvqa_site.pages.citing import bibtex, cited_people, evaluated_by
 from docvqa_site.pages.evidence import public_files
-from docvqa_site.reviews.selectors import may_open_desk, may_organize
+from docvqa_site.pages.method import MethodRun, method_runs
+from docvqa_site.reviews.selectors import may_open_desk, may_organize, verdict_on
+from docvqa_site.reviews.verdict import Verdict
 from docvqa_site.submissions.lifted import lifting_of
 from docvqa_site.submissions.models import RunToken, Submission
-from docvqa_site.submissions.views import shown_submission
+from docvqa_site.submissions.views import own_membership, shown_submission
 from docvqa_site.teams.models import fingerprint
 from evaluator.messages.jobs import ArtifactKind, CheckStatus, Step
 
@@ -37,12 +39,15 @@ def run(request: HttpRequest, submission_id: UUID, run_id: UUID) -> HttpResponse
     files = list(public_files(submission_id, run_id))
     kinds = {file.kind for file in files}
     checks = shown_checks(shown.run, kinds)
+    verdict = verdict_on(submission)
     context = {
         "submission": submission,
         "run": shown.run,
         "results": shown.run.results,
         "lifting": lifting_of(shown.run),
         "status": shown,
+        "verdict": verdict,
+        "one": _ranked(request, submission, shown, verdict),
         "others": [one.run for one in with_evidence],
         "is_insider": status["is_insider"],
         "may_organize": may_organize(request.user, submission),
@@ -65,6 +70,15 @@ def run(request: HttpRequest, submission_id: UUID, run_id: UUID) -> HttpResponse
         "permalink": settings.SITE_URL + request.path,
     }
     return render(request, "pages/run.html", context)
+
+
+def _ranked(
+    request: HttpRequest, submission: Submission, shown: RunStatus, verdict: Verdict
+) -> MethodRun | None:
+    """Return the run with its rank; None if it isn't scored."""
+    scored = [shown] if shown.run.scored_at else []
+    is_own = own_membership(request, submission) is not None
+    return next(iter(method_runs(submission, scored, verdict, names_team=True, is_own=is_own)), None)
 
 
 def accounted_runs(submission: Submission) -> int:

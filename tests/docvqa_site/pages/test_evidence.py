@@ -69,6 +69,15 @@ def test_reviewers_find_the_way_back_to_the_review(client: Client, run: Run) -> 
     assert way not in client.get(page).text
 
 
+def test_the_page_of_evidence_begins_with_the_rank_and_the_status_of_the_review(
+    client: Client, run: Run
+) -> None:
+    publish_all(run.submission.track)
+    page = client.get(reverse("submissions:run", args=[run.submission_id, run.pk])).text
+    head = page[page.index("<h1>") :].partition("</header>")[0]
+    assert '<span class="badge badge-provisional">#1, under review</span>' in head
+
+
 def test_everybody_may_read_the_record_and_the_log_of_a_published_run(client: Client, run: Run) -> None:
     assert file_of(client, run, RECORD) == b"the training_record"
     assert file_of(client, run, LOG) == b"the communication_log"
