@@ -153,7 +153,7 @@ METHODS = [
         DP_LORA,
         PROOF,
         "Like FL-PROVIDER-DP, but only low-rank adapters of the attention layers are trained: with fewer "
-        "weights, less noise is needed. [Method and settings](/docs/methods/#fl-provider-dp), "
+        "weights, less noise is needed. [Method and settings](/docs/methods/#dp-lora), "
         "[proof of the baseline](/docs/proofs/fl-provider-dp/).",
     ),
     Method(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean
 
-from starter_kit.published import Source, published
+from starter_kit.published import Source, Table, published
 from tests.studies.markdown import fill, table_row
 from tests.studies.published_bytes import TOTALS, Total
 from tests.studies.reproduction import curves as figures
@@ -29,6 +29,12 @@ TOTAL_OF = {total.config: total for total in TOTALS}
 # The last models of Table A5 are those of these rows of Table A2.
 STAGED = {"Tuned HPs": "float32", "Quantization": "nf4"}
 
+# Who achieved the rows of Tables 2 and 3, by their order there: the headings of sections 4.3, 4.4, 5.3 and 5.4.
+TEAMS = {
+    "2": ("Muhamed, Kuo, and Smith", "Niwa, Ishii, Yamasaki, Fukami, Tyou, and Yokota"),
+    "3": ("Ragul N and Kutum", "Fukami, Yamasaki, Niwa, and Tyou"),
+}
+
 
 def page(reproduced: Results, ablated: Results, curves: Curves) -> str:
     """Return the page in Markdown."""
@@ -38,6 +44,9 @@ def page(reproduced: Results, ablated: Results, curves: Curves) -> str:
     compared = [claim for claim in claims if rows[claim.lower] and rows[claim.upper]]
     return fill(
         Path(__file__).with_suffix(".md"),
+        published_1=_published("2"),
+        smallest=_smallest(),
+        published_2=_published("3"),
         seeds=seeds,
         track_1=_track_1(rows),
         track_1_claims=claims_table(TRACK_1_CLAIMS, rows),
@@ -52,6 +61,36 @@ def page(reproduced: Results, ablated: Results, curves: Curves) -> str:
         possible=2**seeds,
         by_chance=f"{len(compared) / 2**seeds:.1f}",
         holding=summary(compared, rows)[0].split(", ")[1],
+    )
+
+
+def _published(name: str) -> list[str]:
+    """The rows of a table of winners; the last is the organizers' baseline, which has no rank."""
+    table = published().table(PAPER, name)
+    ranked = [(str(rank), team) for rank, team in enumerate(TEAMS[name], 1)]
+    return [
+        table_row(rank, team, row, *_results(table, row))
+        for row, (rank, team) in zip(table.rows, [*ranked, ("–", "the organizers")], strict=True)
+    ]
+
+
+def _results(table: Table, row: str) -> list[str]:
+    """The results by which a track ranks a row, as printed."""
+    if "communication" in table.columns:
+        return [f"{table.number(row, 'communication').value:g} GB", f"{table.number(row, 'anls').value:.4f}"]
+    return [f"{table.number(row, f'epsilon_{epsilon}').value:.4f}" for epsilon in EPSILONS]
+
+
+def _smallest() -> str:
+    """What the winner of track 1 reached beyond the solution that won."""
+    table = published().table(PAPER, "A2")
+    tuned, quantized = (
+        f"{table.number(row, 'communication').value:g} MB with an ANLS of {table.number(row, 'anls').value:.4f}"
+        for row in STAGED
+    )
+    return (
+        "The winning solution is LoRA alone. The same team also reports LoRA with tuned hyperparameters "
+        f"({tuned}), and with NF4 quantization on top ({quantized})."
     )
 
 

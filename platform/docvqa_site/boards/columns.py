@@ -332,7 +332,7 @@ COLUMNS: tuple[Column, ...] = (
     _result(
         "trust_rounds", "Verified part", "The part of the run that this level covers, if not the whole run."
     ),
-    _result("trust_by", "Verified by", "Organizer who confirmed this level."),
+    _result("trust_by", "Verified by", "Who confirmed this level: the evaluator or an organizer."),
     _result("trust_at", "Verified at", "Time of this confirmation."),
     _result(
         "unbound",

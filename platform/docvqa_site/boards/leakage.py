@@ -76,7 +76,9 @@ class Figure:
         """The figure with its interval and its bound."""
         most = f"at most {self.bound_text}" if self.bound_text else ""
         below = [markup(BELOW, line) for line in (self.interval_text, most) if line]
-        return markup("{}{}", self.value_text, SafeString("".join(below) + (ABOVE if self.excludes_bound else "")))
+        return markup(
+            "{}{}", self.value_text, SafeString("".join(below) + (ABOVE if self.excludes_bound else ""))
+        )
 
 
 @dataclass(frozen=True)
@@ -157,9 +159,7 @@ def verdict(found: Sequence[Measured]) -> LeakageVerdict:
     """Return whether the measured values fit the ε of their runs."""
     figures = [(one.place, figure) for one in found for figure in one.figures]
     contradictions = [(place, figure) for place, figure in figures if figure.excludes_bound]
-    above = [
-        (place, figure) for place, figure in figures if figure.is_above and not figure.excludes_bound
-    ]
+    above = [(place, figure) for place, figure in figures if figure.is_above and not figure.excludes_bound]
     unclear = any(figure.interval is None for _, figure in above)
     compared = any(figure.interval and figure.bound is not None for _, figure in figures)
     is_consistent = compared and not contradictions and not unclear
