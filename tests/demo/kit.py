@@ -16,9 +16,18 @@ def build_kit(folder: Path) -> Path:
 
 def offering_kit(folder: Path) -> dict[str, list[str]]:
     """Build the wheel into `folder`; return by name the commands with which organizers offer it."""
-    files = {"Starter kit": build_kit(folder), "Pinned dependencies": ROOT / "constraints.txt"}
+    files = {
+        "Starter kit": (
+            build_kit(folder),
+            "The command pfl: it trains, checks, submits and verifies runs.",
+        ),
+        "Pinned dependencies": (
+            ROOT / "constraints.txt",
+            "The versions of the kit's dependencies that it was tested with.",
+        ),
+    }
     described = ("--kind", "kit", "--license", "Apache-2.0")
     return {
-        f"download {title}": ["add_download", str(file), "--title", title, *described]
-        for title, file in files.items()
+        f"download {title}": ["add_download", str(file), "--title", title, "--summary", summary, *described]
+        for title, (file, summary) in files.items()
     }

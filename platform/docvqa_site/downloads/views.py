@@ -28,7 +28,12 @@ def data(request: HttpRequest) -> HttpResponse:
     """List what can be downloaded, by kind, with sizes, hashes and licenses."""
     offered = sorted(
         Download.objects.offered().select_related("terms"),
-        key=lambda download: DownloadKind.values.index(download.kind),
+        # Among equal positions, the kit precedes the versions that its installation uses.
+        key=lambda download: (
+            DownloadKind.values.index(download.kind),
+            download.position,
+            not download.filename.endswith(".whl"),
+        ),
     )
     groups = [
         (DownloadKind(kind).label, list(group)) for kind, group in groupby(offered, key=lambda one: one.kind)

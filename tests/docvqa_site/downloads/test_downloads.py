@@ -115,6 +115,15 @@ def test_a_file_under_terms_leads_to_them_first(client: Client, tmp_path: Path) 
     }
 
 
+def test_the_kit_precedes_the_versions_of_its_dependencies(client: Client, tmp_path: Path) -> None:
+    for name, title in (("constraints.txt", "Pinned dependencies"), ("kit.whl", "Starter kit")):
+        (tmp_path / name).write_bytes(b"file")
+        file = str(tmp_path / name)
+        call_command("add_download", file, "--kind", "kit", "--title", title, "--license", "Apache-2.0")
+    page = client.get("/data/").text
+    assert page.index(">kit.whl<") < page.index(">constraints.txt<")
+
+
 def test_another_version_is_accepted_again(client: Client, tmp_path: Path) -> None:
     user = make_user()
     accept(make_terms(), user)
