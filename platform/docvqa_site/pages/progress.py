@@ -67,6 +67,7 @@ MOST_CHANGES = 60
 LOW = POINT.index("anls_low")
 # Between the two parts of what is drawn of a track.
 PLOT = "<!--plot-->"
+OVERLAP = "At some steps, the 95% intervals overlap: the later run may not be better. "
 LOOK_EQUAL = "Of two that look equal, the later one is better in decimals that aren't shown."
 DRAWING = re.compile(r'<svg class="plot-(?:wide|narrow)".*?</svg>', re.DOTALL)
 MARK = re.compile(r'<(?:circle|path) class="plot-mark [^>]*/>')
@@ -292,8 +293,17 @@ def _draw_progress(track: Track) -> str:
     runs = [(budget, plotted(rows, _addresses(rows), "front")) for budget, rows in points]
     steps = [step for _, better in runs for step in pairwise(better)]
     look_equal = not track.kind.words.in_bytes and any(run.score == later.score for run, later in steps)
+    uncertain = not track.kind.words.in_bytes and any(
+        _overlap(row, later) for _, rows in points for row, later in pairwise(rows)
+    )
     plots = draw(*(progress_plot(track, budget, better) for budget, better in runs if better))
-    return (LOOK_EQUAL if look_equal else "") + PLOT + plots
+    return (OVERLAP if uncertain else "") + (LOOK_EQUAL if look_equal else "") + PLOT + plots
+
+
+def _overlap(point: Point, better: Point) -> bool:
+    """Whether the interval of a better run begins within that of an earlier one."""
+    high, low = point[LOW + 1], better[LOW]
+    return high is not None and low is not None and low <= high
 
 
 def _interval(point: Point) -> tuple[float | None, float | None]:

@@ -84,6 +84,18 @@ def test_progress_has_ticks_of_shown_decimals_and_no_value_on_the_edge(client):
     assert "look equal" not in client.get("/leaderboard/private/progress/").text
 
 
+def test_progress_says_if_the_intervals_of_a_step_overlap(client):
+    track = make_track(BEST_ANLS_AT_BUDGET, slug="private", budgets=[1])
+    for day, (anls, low, high) in enumerate([(0.4, 0.38, 0.42), (0.5, 0.48, 0.52), (0.51, 0.49, 0.53)]):
+        ends = {"anls_low": low, "anls_high": high}
+        add(track, f"Run {day}", day, budget=1, epsilon=0.9, anls=anls, bytes_total=5, **ends)
+    caveat = "the 95% intervals overlap"
+    assert caveat in client.get("/leaderboard/private/progress/").text
+    Submission.objects.filter(title="Run 2").delete()
+    boards_changed(track.pk)
+    assert caveat not in client.get("/leaderboard/private/progress/").text
+
+
 def test_the_front_has_the_runs_that_no_other_beats_in_both(client, track):
     html = client.get("/leaderboard/bytes/").text
     assert sorted(marks(html)) == [
