@@ -18,8 +18,8 @@ from evaluator.messages.leakage import Interval, Leakage
 GUESSING = 0.5
 # Where the axis begins at the latest: guessing has some room below it.
 LOWEST = 0.4
-# The figures whose largest possible value follows from ε: fields of `Leakage`, their names, and for a true positive rate
-# its false positive rate.
+# The figures whose largest possible value follows from ε: fields of `Leakage`, their names, and for a true positive
+# rate its false positive rate.
 FIGURES = {
     "balanced_accuracy": ("Balanced accuracy", None),
     "tpr_at_1_percent": ("TPR at 1% FPR", 0.01),

@@ -182,7 +182,7 @@ def method_runs(
     names_team: bool,
     is_own: bool,
 ) -> list[MethodRun]:
-    """Return scored runs of a submission with their ranks; its team also gets those that unpublished runs would have."""
+    """Return scored runs of a submission with their ranks; for its team, with those that they would have."""
     runs = [one.run for one in scored]
     standings = standings_of(runs) if _is_listed(submission) else {}
     rows = _rows(runs, verdict, standings, names_team=names_team)

@@ -238,3 +238,13 @@ def test_scores_by_question_type_stand_side_by_side(client, track):
     assert '<th scope="row">total amount</th>' in text
     assert text.count("<strong>0.87</strong>") == 2
     assert text.count("<strong>0.50</strong>") == 1
+
+
+def test_links_lead_to_each_budget(client, track):
+    submissions = [add(track, title, 1.0, anls=0.5) for title in ("A", "B")]
+    page = {"method": [submission.pk for submission in submissions]}
+    assert '<a href="#pair-1">' not in client.get(ADDRESS, page).text
+    for submission in submissions:
+        make_run(submission, state=RunState.SCORED, budget=4, epsilon=3.9, anls=0.6)
+    boards_changed(track.pk)
+    assert '<a href="#pair-2">ε\xa0=\xa04</a>' in client.get(ADDRESS, page).text
