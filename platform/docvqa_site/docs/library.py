@@ -71,7 +71,7 @@ GROUPS = {
         "secure-aggregation": "The server sees only the sum of all updates.",
         "reports": "The numbers and plots in a run folder.",
         "reproduction": "The papers' methods compared on a task for a small model.",
-        "competition-tables": "The competition's tables next to ours, with a verdict on each claim.",
+        "competition-tables": "The competition's published results next to ours, with a verdict on each claim.",
         "ablations": "The effect of epochs, clients and quantization on the method that won track 1.",
         "fewest-bytes": "How few counted bytes reach the threshold of track 1 on a small task.",
         "private-rows": "Changes of DP-LoRA that score higher at the same ε on a small task.",
