@@ -78,6 +78,7 @@ def _confirmed(request: UserRequest, form: OutageForm, outage: Outage | None = N
             "entry": entry,
             "seen": entry.digest(now),
             "is_over": entry.is_over(now),
+            "lost": outages.lost_to(entry, now),
             "last_days": outages.last_days(entry, now),
             "track": names.get(entry.track),
         }

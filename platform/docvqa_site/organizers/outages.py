@@ -88,14 +88,23 @@ def unclosed_phases(tracks: QuerySet[Track]) -> list[Phase]:
     return list(phases.order_by("track", "starts_at"))
 
 
-def downtimes(now: datetime, unclosed: Iterable[Phase]) -> list[Downtime]:
-    """Return the downtime of each of these phases that runs or ended lately."""
+def downtimes(
+    now: datetime, unclosed: Iterable[Phase], outages: Sequence[Outage] | None = None
+) -> list[Downtime]:
+    """Return the downtime of each of these phases that runs or ended lately; from these outages alone, if given."""
     lately = [phase for phase in unclosed if phase.has_begun(now) and not phase.has_ended(now - LATELY)]
-    return _downtimes(lately, now)
+    return _downtimes(lately, now, begun(now) if outages is None else outages)
 
 
 def downtime_of(phase: Phase, now: datetime) -> Downtime:
-    return _downtimes([Phase.objects.select_related("track").get(pk=phase.pk)], now)[0]
+    return _downtimes([Phase.objects.select_related("track").get(pk=phase.pk)], now, begun(now))[0]
+
+
+def lost_to(entry: "Entry", now: datetime) -> list[Downtime]:
+    """Return the phases whose downtime an outage that is over is part of, each with that part of it."""
+    phases = unclosed_phases(Track.objects.all())
+    found = downtimes(now, phases, [Outage(cause=Cause.REPORTED, **asdict(entry))])
+    return [one for one in found if one.outages]
 
 
 def begun(now: datetime) -> list[Outage]:
@@ -312,9 +321,8 @@ def _record(actor: User, verb: str, outage: Outage, **details: object) -> None:
     )
 
 
-def _downtimes(phases: Sequence[Phase], now: datetime) -> list[Downtime]:
+def _downtimes(phases: Sequence[Phase], now: datetime, outages: Sequence[Outage]) -> list[Downtime]:
     """Return the downtime of each phase, which begins when its track is published at the earliest."""
-    outages = begun(now)
     published = _published(phases) if outages else {}
     limited = _limited(phases) if outages else {}
     found = []

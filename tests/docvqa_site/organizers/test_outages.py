@@ -318,6 +318,25 @@ def test_an_outage_that_is_over_is_added_without_a_banner(client: Client, organi
     assert "Select a valid choice" in page
 
 
+def test_a_preview_says_what_counts_as_the_page_counts_it(client: Client, organizer, phase) -> None:
+    def preview(starts_at: datetime) -> str:
+        times = {
+            "starts_at": f"{starts_at:%Y-%m-%dT%H:%M}",
+            "ends_at": f"{starts_at + 2 * HOUR:%Y-%m-%dT%H:%M}",
+        }
+        return client.post(PAGE, {**times, "track": "", "text": ""}).text
+
+    counted = f"{phase.track}: “{phase}” (1 h 0 min)"
+    page = preview(phase.starts_at - HOUR)
+    assert counted in page
+    assert "Deadlines don't move by themselves" in page
+    record(organizer, "track.published", phase.track)
+    page = preview(phase.starts_at - HOUR)
+    assert counted not in page
+    assert "Nothing counts" in page
+    assert "Deadlines don't move by themselves" not in page
+
+
 def test_organizers_of_a_track_see_and_make_up_for_its_lost_time_alone(client: Client, phase) -> None:
     person = make_user(is_staff=True)
     make_track_organizer(person)
