@@ -592,6 +592,14 @@ class TeamRegistration(models.Model):
     def __str__(self) -> str:
         return f"{self.team} in {self.track}"
 
+    @property
+    def state_label(self) -> str:
+        """The state in words: a team that never had to register wasn't declined."""
+        is_open = self.track.registration == Registration.NONE
+        if is_open and self.state == RegistrationState.DECLINED:
+            return "excluded"
+        return RegistrationState(self.state).label
+
 
 class StaffRole(models.TextChoices):
     """What somebody is invited to do."""

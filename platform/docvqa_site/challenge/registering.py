@@ -111,7 +111,7 @@ def registration_problems(team: Team, track: Track) -> list[Problem]:
             ErrorCode.TEAM_REGISTRATION,
             where=track.slug,
             expected="a team that is registered and admitted",
-            found=registration.get_state_display() if registration else "no registration",
+            found=registration.state_label if registration else "no registration",
             next_step=f"Register at {settings.SITE_URL}{page_of(track)}."
             if registration is None
             else f"See {settings.SITE_URL}{page_of(track)}.",

@@ -300,6 +300,10 @@ class AdmissionForm(forms.Form):
         track.queryset = tracks
 
 
+class ExclusionForm(AdmissionForm):
+    confirmed = forms.BooleanField(label="Yes, exclude the team, and email it the reason")
+
+
 class ResultsForm(forms.ModelForm[FinalResults]):
     """What the final results of a phase are published as."""
 

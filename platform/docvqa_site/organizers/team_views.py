@@ -19,7 +19,7 @@ from docvqa_site.challenge.selectors import organized_tracks
 from docvqa_site.organizers import teams
 from docvqa_site.organizers.access import POST, for_organizers
 from docvqa_site.organizers.announcements import audiences_for
-from docvqa_site.organizers.forms import AdmissionForm, ExtraSubmissionsForm
+from docvqa_site.organizers.forms import AdmissionForm, ExclusionForm, ExtraSubmissionsForm
 from docvqa_site.organizers.track_changes import in_words
 from docvqa_site.submissions.extra_submissions import grant_submissions
 from docvqa_site.submissions.quota import WINDOW
@@ -115,9 +115,11 @@ def admission(request: UserRequest, team_id: int) -> HttpResponseBase:
         raise PermissionDenied(
             "You are or were in this team, so only other organizers can exclude or admit it."
         )
-    form, readmits = AdmissionForm(request.POST, teams.excludable(request.user)), "admit" in request.POST
+    readmits = "admit" in request.POST
+    form = (AdmissionForm if readmits else ExclusionForm)(request.POST, teams.excludable(request.user))
     if not form.is_valid():
-        messages.error(request, "Choose a track, and enter a reason of at most 300 characters.")
+        asked = "Choose a track, and enter a reason of at most 300 characters."
+        messages.error(request, asked if readmits else f"{asked} To exclude the team, tick the box.")
         return redirect("organizers:team", found.pk)
     track, reason = form.cleaned_data["track"], form.cleaned_data["reason"]
     if readmits:
@@ -142,7 +144,7 @@ def _admissions(organizer: User, found: Team) -> dict[str, object]:
     tracks = teams.excludable(organizer)
     declined = found.registrations.filter(state=RegistrationState.DECLINED)
     return {
-        "exclusion": AdmissionForm(None, tracks.exclude(registrations__in=declined)),
+        "exclusion": ExclusionForm(None, tracks.exclude(registrations__in=declined)),
         "excluded": declined.filter(track__in=tracks).select_related("track"),
     }
 

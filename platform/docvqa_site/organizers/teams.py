@@ -92,7 +92,7 @@ def excludable(organizer: User) -> QuerySet[Track]:
 
 def tracks_of(team: Team, organizer: User, now: datetime) -> list[TeamInTrack]:
     """Return the same tracks, each with what the team did there and may still do."""
-    registrations = {one.track_id: one for one in team.registrations.all()}
+    registrations = {one.track_id: one for one in team.registrations.select_related("track")}
     tokens = {track.pk: track for track in token_counts(team)}
     active = judged_tracks(team, organizer)
     return [

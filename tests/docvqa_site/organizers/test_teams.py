@@ -253,13 +253,14 @@ def test_a_team_is_excluded_from_a_track_for_a_reason_and_admitted_again(
     team, track = submission.team, make_track(name="Another")
     page, form = f"{address(submission)}admission/", {"admission-track": track.pk, "admission-reason": ""}
     client.post(page, form)
+    reasoned = {**form, "admission-reason": "A second team of the same lab."}
+    assert "tick the box" in client.post(page, reasoned, follow=True).text
     assert not registration_problems(team, track)
-    shown = client.post(
-        page, {**form, "admission-reason": "A second team of the same lab."}, follow=True
-    ).text
+    shown = client.post(page, {**reasoned, "admission-confirmed": "on"}, follow=True).text
+    assert ">excluded</a>" in shown
     assert "Excluded from Another: A second team of the same lab." in shown
     (problem,) = registration_problems(team, track)
-    assert problem.found == "declined"
+    assert problem.found == "excluded"
     assert not registration_problems(make_team(), track)
     assert "your team can't submit to it" in mail.outbox[-1].body
     assert "A second team of the same lab." in mail.outbox[-1].body
@@ -274,7 +275,7 @@ def test_a_team_is_excluded_from_a_track_for_a_reason_and_admitted_again(
         "They merged.",
     ]
     make_submission(make_team(organizer), track, state=SubmissionState.SUBMITTED)
-    client.post(page, {**form, "admission-reason": "A rival."})
+    client.post(page, {**form, "admission-reason": "A rival.", "admission-confirmed": "on"})
     assert not registration_problems(team, track)
 
 
