@@ -4,6 +4,8 @@ Published results never change; organizers correct them by another publication o
 no reason for that, but a run that was found invalid since, or that no longer is, leaves wrong ranks behind.
 """
 
+import csv
+import io
 from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import UUID
@@ -32,11 +34,16 @@ class Correction:
         return f"{self.run}, {place}: {self.because}"
 
 
-def published_ranks(run: Run) -> list[tuple[FinalResults, int]]:
-    """Return the newest final results that show the run, each with its rank there."""
-    found = newest_results().filter(phase=run.submission.phase_id)
-    ranks = ((results, _ranks(results).get((run.submission_id, _board(run)))) for results in found)
-    return [(results, rank) for results, rank in ranks if rank]
+def published_places(run: Run) -> list[tuple[FinalResults, int | None]]:
+    """Return the newest final results whose files have the run, each with its rank there, None where it has none."""
+    page, budget = run.submission.get_absolute_url(), at_budget(run.budget, "{}", plain)
+    return [
+        (file.results, int(row["rank"]) if row["rank"] else None)
+        for results in newest_results().filter(phase=run.submission.phase_id)
+        for file in results.files.filter(name=f"{run.submission.track.slug}.csv")
+        for row in csv.DictReader(io.StringIO(file.content.decode()))
+        if row["url"].endswith(page) and row["budget"] == budget
+    ]
 
 
 def corrections(published: Iterable[FinalResults]) -> list[Correction]:

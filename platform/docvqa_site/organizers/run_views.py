@@ -16,7 +16,7 @@ from docvqa_site.accounts.requests import UserRequest
 from docvqa_site.accounts.selectors import is_reviewer
 from docvqa_site.audit.models import AuditEntry
 from docvqa_site.audit.transitions import IllegalTransitionError
-from docvqa_site.boards.corrections import corrections, published_ranks
+from docvqa_site.boards.corrections import corrections, published_places
 from docvqa_site.boards.models import newest_results
 from docvqa_site.boards.standings import rank_in_words, standings_of
 from docvqa_site.challenge.rankings import DISQUALIFIED, WITH_PROOFS
@@ -118,7 +118,10 @@ def disqualify_run(request: UserRequest, run_id: UUID) -> HttpResponseBase:
     if not form.is_valid():
         return _page(request, found, form, status=422)
     disqualify(found, form.cleaned_data["reason"], request.user)
-    return _back(request, run_id, "The run has been disqualified. The reason is public.")
+    text = "The run has been disqualified. The reason is public."
+    if published_places(found):
+        text += " Published final results that contain it stay as they are."
+    return _back(request, run_id, text)
 
 
 @for_organizers("submissions.change_submission", methods=POST)
@@ -274,7 +277,7 @@ def _page(
         "appeal": found.appeals.last(),
         "answer_form": AnswerForm(),
         "rank": rank_in_words(found),
-        "published": published_ranks(found),
+        "published": published_places(found),
         "to_correct": corrections(newest_results().filter(phase=submission.phase_id)),
         "review": _review_of(found),
         "assigned": submission.reviews.filter(

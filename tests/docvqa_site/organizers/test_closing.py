@@ -406,6 +406,28 @@ def test_a_later_decision_on_a_published_rank_asks_for_a_correction(client: Clie
     assert desk not in client.get("/organize/").text
 
 
+def test_the_page_of_a_run_without_a_rank_says_that_published_results_contain_it(
+    client: Client, organizer
+) -> None:
+    organizer.user_permissions.add(Permission.objects.get(codename="change_submission"))
+    track, phase = ended_track()
+    add(track, "Small")
+    missed = add(track, "Weak", anls=0.2)
+    page = f"/organize/runs/{missed.pk}/"
+    said = 'No rank in “<a href="/results/autumn/">'
+    assert said not in client.get(page).text
+    close(client, phase)
+    late = add(track, "Late", anls=0.2)
+    assert said in client.get(page).text
+    assert said not in client.get(f"/organize/runs/{late.pk}/").text
+    form = {"reason": "Forged.", "confirmed": "on"}
+    done = client.post(f"{page}disqualify/", form, follow=True).text
+    assert "Published final results that contain it stay as they are." in done
+    assert said in done
+    done = client.post(f"/organize/runs/{late.pk}/disqualify/", form, follow=True).text
+    assert "stay as they are" not in done
+
+
 def test_the_command_does_the_same(client: Client) -> None:
     track, phase = ended_track()
     waiting = add(track, "Waiting", state=RunState.RUNNING)
