@@ -403,6 +403,13 @@ class Track(models.Model):
         """Return why the track takes no submissions now; empty when it does."""
         return phases.closed_because(self.phases.all(), now or timezone.now(), paused=self.paused)
 
+    @property
+    def opens_later(self) -> bool:
+        """Whether no phase runs, but one is still to come."""
+        now = timezone.now()
+        phase = self.nearest_phase(now)
+        return phase is not None and not phase.has_begun(now) and not phase.has_ended(now)
+
     def run_budgets(self) -> list[float | None]:
         """Return the budget of every board, each of which a submission may have a run for; None for a board without."""
         return [float(budget) for budget in self.budgets] if self.kind.has_budgets else [None]

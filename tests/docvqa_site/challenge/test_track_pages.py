@@ -35,6 +35,14 @@ def test_the_list_names_every_track(client: Client) -> None:
     assert "Paused by the organizers." in html
 
 
+def test_a_track_that_opens_later_is_not_called_closed(client: Client) -> None:
+    make_track(opens_at=timezone.now() + timedelta(days=1))
+    html = client.get(reverse("challenge:list")).text
+    assert "Opens on" in html
+    assert ">not open yet</span>" in html
+    assert ">closed</span>" not in html
+
+
 def test_an_empty_list_says_so(client: Client) -> None:
     assert b"No tracks yet." in client.get(reverse("challenge:list")).content
 
