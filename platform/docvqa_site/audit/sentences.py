@@ -238,7 +238,9 @@ def _changes(
             case "changes", dict():
                 for field, pair in value.items():
                     old, new = _from_difference(pair[0], pair[1])
-                    yield Change(_words(field), shown(field, old), shown(field, new))
+                    # Of what is new, all values are recorded.
+                    has_before = pair[0] != pair[1]
+                    yield Change(_words(field), shown(field, old), shown(field, new), has_before)
             case "before", dict():
                 after = details.get("after", {})
                 for field, old in value.items():

@@ -117,6 +117,7 @@ def test_entries_are_sentences_with_names_links_and_values_before_and_after(clie
     ada, team, track = make_user(name="Ada"), make_team(name="Engines"), make_track(name="Few bytes")
     record(ada, "team.invited", team, email=personal("new@example.org"))
     record(ada, "track.changed", track, changes={"name": ["Old <b>", "Few bytes"], "paused": [False, True]})
+    record(ada, "track.added", track, changes={"clients": ["10", "10"]})
     record(None, "run.scored", make_run(make_submission(team, title="Sparse")), before="running")
     record(ada, "run_token.issued", make_token(team, track), team=team.pk, track=track.slug, sha256="ab" * 32)
     record(ada, "newsitem.deleted", NewsItem(pk=77), was="Gone")
@@ -133,6 +134,8 @@ def test_entries_are_sentences_with_names_links_and_values_before_and_after(clie
     assert re.search(r"<div>track: <a [^>]+>Few bytes</a>", page)
     assert "sha256: abababababab… " in text
     assert "paused: no → yes" in text
+    assert "clients: 10" in text
+    assert "10 → 10" not in text
     assert re.search(r"description: …\S.* Then stop\. → …\S.* Then submit\.", text)
     assert re.search(r'The site scored run <a href="/organize/runs/[0-9a-f-]+/">Sparse</a>', page)
     assert "The site scored run Sparse state: running → scored" in text
