@@ -42,6 +42,12 @@ HELP = {
 }
 
 
+ERRORS = {
+    "anls_threshold": dict.fromkeys(("min_value", "max_value"), "Enter a number from 0 to 1."),
+    "submissions_per_day": {"min_value": "Enter at least 1."},
+}
+
+
 class PublicReason(forms.Form):
     """Why something is changed; empty where nothing is to be said."""
 
@@ -88,6 +94,7 @@ class TrackForm(OfOneKind):
         }
         field_classes = {"budgets": NumbersField}
         help_texts = HELP
+        error_messages = ERRORS
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
@@ -162,6 +169,7 @@ class PhaseForm(forms.ModelForm[Phase], PublicReason):
         model = Phase
         fields = tuple(phase_changes.NAMES)
         labels = phase_changes.NAMES
+        error_messages = ERRORS
         widgets = {"starts_at": UtcInput, "ends_at": UtcInput}
         help_texts = {
             "starts_at": "In UTC. If empty, the phase has no start date and is open until it ends.",

@@ -31,6 +31,7 @@ from docvqa_site.evaluation.rehearsal import rehearsal_of
 from docvqa_site.notifications.models import Notification
 from docvqa_site.organizers.setup.forms import KindForm
 from docvqa_site.organizers.track_changes import in_words
+from docvqa_site.reviews.models import ProofReview
 from docvqa_site.submissions.models import Submission, SubmissionState
 from docvqa_site.teams.models import Team
 from evaluator.messages.inventories import Inventory
@@ -315,6 +316,16 @@ def test_a_draft_whose_rules_change_after_the_test_is_tested_again(
     assert not Track.objects.exists()
 
 
+def test_errors_of_a_draft_say_what_is_valid(client: Client, organizer: User) -> None:
+    begin(client)
+    page = client.post(f"{SETUP}kind/", {"anls_threshold": "2"}).text
+    assert "Enter a number from 0 to 1." in page
+    page = client.post(f"{SETUP}data/", {"add": "1", "sha256": "abc"}).text
+    assert "Enter 64 hexadecimal digits in lower case." in page
+    phase = {"phases-TOTAL_FORMS": "1", "phases-INITIAL_FORMS": "0", "phases-0-submissions_per_day": "0"}
+    assert "Enter at least 1." in client.post(f"{SETUP}phases/", {**phase, "phases-0-name": "First"}).text
+
+
 def test_a_worker_that_read_other_weights_than_it_reports_is_not_believed(
     client: Client, organizer: User, worker: None
 ) -> None:
@@ -331,6 +342,10 @@ def test_weights_are_chosen_among_what_workers_report(client: Client, organizer:
     page = client.get(f"{SETUP}weights/").text
     assert "No worker has reported base weights or a test set in the last ten minutes" in page
     assert "Start a worker</a> that has base weights and a test set" in page
+    missing = client.get(SETUP).text
+    for name in ("Base weights", "Test set"):
+        assert f"{name}</label>" in page
+        assert f"{name}: Not chosen; no worker reports any." in missing
     receive(Inventory(worker="one", references={}))
     page = client.get(f"{SETUP}weights/").text
     assert "1 worker has reported in the last ten minutes, but no base weights and no test set." in page
@@ -837,6 +852,11 @@ def test_who_has_a_role_is_removed_where_others_are_invited(client: Client) -> N
     assert page.count("second factor not set up yet") == 1
     end = f"/organize/people/reviewer/{ben.pk}/remove/"
     assert f'action="{end}"' in page
+    assert "open assignments" not in page
+    ProofReview.objects.create(
+        submission=make_submission(track=track), reviewer=ben, assigned_at=timezone.now()
+    )
+    assert "Their open assignments stay" in client.get("/organize/people/").text
     assert f"all_tracks/{root.pk}/" not in page
     assert client.post(f"/organize/people/all_tracks/{root.pk}/remove/").status_code == 404
     assert client.post(f"/organize/people/organizer/{rita.pk}/remove/").status_code == 404

@@ -23,7 +23,7 @@ from docvqa_site.evaluation.inventories import stock
 from docvqa_site.licenses import EXAMPLES, validate_license
 from docvqa_site.organizers import phase_changes
 from docvqa_site.organizers.choosing import LeakageField, NumbersField, SizeField, offered, reject_unmatched
-from docvqa_site.organizers.forms import HELP, UtcInput, drop_kind, keep_fields_of
+from docvqa_site.organizers.forms import ERRORS, HELP, UtcInput, drop_kind, keep_fields_of
 from docvqa_site.organizers.rule_changes import NAMES
 from docvqa_site.organizers.setup.offering import choose_downloads, of_track_alone
 from docvqa_site.uploads.models import Upload, UploadState
@@ -111,6 +111,7 @@ class KindForm(forms.ModelForm[Track]):
             "required_reviews": "Accepting reviewers",
         }
         field_classes = {"budgets": NumbersField, "max_checkpoint_bytes": SizeField}
+        error_messages = ERRORS
         # A list would cut its long choices off.
         widgets = {"sampling_rule": forms.RadioSelect}
         help_texts = {
@@ -182,6 +183,7 @@ class WeightsForm(forms.ModelForm[Track]):
             field.choices = offered(holdings, getattr(self.instance, name))
             # The rest of the page can be saved while no worker has any.
             field.required = len(field.choices) > 1
+            field.widget.is_required_later = True
         leakage = self.fields["leakage"]
         assert isinstance(leakage, LeakageField)  # noqa: S101
         leakage.offer(self.instance)
@@ -285,6 +287,7 @@ class DownloadForm(forms.Form):
         required=False,
         label="SHA-256",
         help_text="Lets people verify the download of a linked file.",
+        error_messages={"invalid": "Enter 64 hexadecimal digits in lower case."},
     )
     license = forms.CharField(max_length=80, validators=[validate_license], help_text=EXAMPLES)
     license_url = forms.URLField(required=False, assume_scheme="https", label="Link to the license")
@@ -350,6 +353,7 @@ class SetupPhaseForm(forms.ModelForm[Phase]):
         model = Phase
         fields = tuple(phase_changes.NAMES)
         labels = phase_changes.NAMES
+        error_messages = ERRORS
         widgets = {"starts_at": UtcInput, "ends_at": UtcInput}
         help_texts = {
             "starts_at": "In UTC. If empty, the phase is open until its end.",

@@ -1,6 +1,6 @@
 """Whether a draft is ready: what participants, workers and reviewers need, each item with the step that sets it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -93,7 +93,7 @@ def _untried(track: Track) -> Iterator[Item]:
 
 def folders(track: Track, held: Stock) -> Iterator[Item]:
     """Yield the track's base weights and its test set, as the workers have them."""
-    yield _held("Base weights", track.reference, held.references.get(track.reference))
+    yield _held("Base weights", track.reference, held.references)
     found = held.test_sets.get(track.test_set)
     known = TestSet.objects.filter(name=track.test_set).first()
     if known and found and found.sha256 and found.sha256 != known.sha256:
@@ -102,13 +102,13 @@ def folders(track: Track, held: Stock) -> Iterator[Item]:
         )
         yield Item("Test set", text, "weights", False)
     else:
-        yield _held("Test set", track.test_set, found)
+        yield _held("Test set", track.test_set, held.test_sets)
 
 
 def _leakage_set(track: Track, held: Stock) -> Iterator[Item]:
     if chosen := track.measured_leakage_set():
         name = f"{chosen.folder}/{chosen.split}"
-        yield _held("Leakage set", name, held.leakage_sets.get(name))
+        yield _held("Leakage set", name, held.leakage_sets)
 
 
 def _trainable(track: Track) -> Iterator[Item]:
@@ -129,9 +129,11 @@ def _tensors(count: int) -> str:
     return f"{count:,} tensor{pluralize(count)}" if count else "no tensor"
 
 
-def _held(name: str, folder: str, held: Holding | None) -> Item:
+def _held(name: str, folder: str, holdings: Mapping[str, Holding]) -> Item:
     if not folder:
-        return Item(name, "Not chosen.", "weights", False)
+        found = "Not chosen." if holdings else "Not chosen; no worker reports any."
+        return Item(name, found, "weights", False)
+    held = holdings.get(folder)
     if held is None:
         return Item(name, f"No worker has {folder}.", "weights", False)
     if held.sha256 is None:
