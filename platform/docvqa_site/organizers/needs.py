@@ -232,6 +232,8 @@ def appeal_needs(waiting: int) -> Iterator[Need]:
 def in_hours(seconds: float) -> str:
     """Return a duration such as "3 h 20 min" or "2 d 4 h"."""
     minutes = int(seconds // 60)
+    if not minutes:
+        return "under 1 min"
     if minutes < 60:
         return f"{minutes} min"
     hours, minutes = divmod(minutes, 60)

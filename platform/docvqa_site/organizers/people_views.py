@@ -23,6 +23,7 @@ from docvqa_site.organizers.setup.people import (
     has_role,
     invite,
     members,
+    pending,
 )
 from docvqa_site.organizers.setup.people import withdraw_invitation as withdraw
 from docvqa_site.reviews.models import Decision, ProofReview
@@ -99,8 +100,8 @@ def end(request: UserRequest, role: str, user_id: int) -> HttpResponseBase:
 def _pending(request: UserRequest, staff_invitation_id: int) -> StaffInvitation:
     if not request.user.is_superuser:
         raise PermissionDenied
-    pending = StaffInvitation.objects.select_related("track").filter(accepted_at=None)
-    found: StaffInvitation = get_object_or_404(pending, pk=staff_invitation_id)
+    open_ones = StaffInvitation.objects.select_related("track").filter(accepted_at=None)
+    found: StaffInvitation = get_object_or_404(open_ones, pk=staff_invitation_id)
     return found
 
 
@@ -119,8 +120,10 @@ def send_invitation(request: UserRequest, track: Track, email: str, role: StaffR
         words = StaffInvitation(track=track, role=role).role_in_words
         messages.info(request, f"{person} is already {words}.")
         return
+    is_again = pending(email, role, track).exists()
     sent = invite(track, email, role, by=request.user)
-    messages.success(request, f"We've sent an invitation to {sent.email}.")
+    text = f"We've sent an invitation to {sent.email}."
+    messages.success(request, f"{text} The link in the earlier one no longer works." if is_again else text)
     if competed := competed_in(person, sent):
         names = ", ".join(map(str, competed))
         messages.warning(request, f"A team of {sent.email} has submissions in {names}. {COMPETES}")

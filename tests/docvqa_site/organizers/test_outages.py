@@ -358,6 +358,9 @@ def test_organizers_of_a_track_see_and_make_up_for_its_lost_time_alone(client: C
 
 
 def test_short_outages_and_coming_maintenance_are_said_to_be_so(client: Client, organizer, phase) -> None:
+    short = add_outage(phase.starts_at, timedelta(seconds=8))
+    assert "1 outage, under 1 min in total" in client.get(PAGE).text
+    short.delete()
     add_outage(phase.starts_at, timedelta(minutes=8))
     add_outage(timezone.now() + HOUR, HOUR, cause=Cause.MAINTENANCE, text="New disks.")
     page = client.get(PAGE).text

@@ -222,7 +222,7 @@ def test_rules_that_become_stricter_say_which_drafts_they_stop(client: Client, o
         ({"ends_at": "2030-02-01 00:00"}, "overlap"),
         ({"starts_at": "2030-02-01 00:00", "ends_at": "2030-01-01 00:00"}, "ends before it starts"),
         ({"name": "Later"}, "The track already has a phase with this name."),
-        ({"submissions_per_day": 0}, "greater than or equal to 1"),
+        ({"submissions_per_day": 0}, "Enter at least 1."),
         ({"results": "never"}, "Select a valid choice"),
     ],
 )

@@ -668,6 +668,7 @@ def test_all_phases_are_named_before_publication(client: Client, organizer: User
         r"\d\. ([^<]+)</a> <span class=\"badge badge-draft\">not ready", client.get(SETUP).text
     )
     assert missing == ["Texts", "Base weights and test set"]
+    assert 'Data and downloads</a> <span class="badge badge-draft">recommended' in client.get(SETUP).text
 
 
 def test_invited_people_review_or_organize_this_track_alone(client: Client, organizer: User) -> None:
@@ -802,6 +803,9 @@ def test_who_has_the_role_already_is_not_invited_to_it(client: Client) -> None:
     assert not StaffInvitation.objects.exists()
     invited = {"email": "ben@example.org", "role": "organizer", "track": other.pk}
     assert "sent an invitation" in client.post("/organize/people/", invited, follow=True).text
+    again = client.post("/organize/people/", {**invited, "email": "Ben@example.org"}, follow=True).text
+    assert "The link in the earlier one no longer works." in again[: again.index("Pending invitations")]
+    assert StaffInvitation.objects.count() == 1
 
 
 def test_an_organizer_of_all_tracks_is_invited(client: Client) -> None:

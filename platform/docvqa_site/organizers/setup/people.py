@@ -59,12 +59,17 @@ def has_role(person: User, role: StaffRole, track: Track) -> bool:
     return person in track.organizers.all()
 
 
+def pending(email: str, role: StaffRole, track: Track) -> QuerySet[StaffInvitation]:
+    """Return the open invitations that another one of this address to this role would replace."""
+    found = StaffInvitation.objects.filter(email=email.lower(), role=role, accepted_at=None)
+    return found.filter(track=track) if role == StaffRole.ORGANIZER else found
+
+
 @transaction.atomic
 def invite(track: Track, email: str, role: StaffRole, *, by: User) -> StaffInvitation:
     """Invite whoever has this address; the mail is part of the transaction. An open invitation is replaced."""
+    pending(email, role, track).delete()
     email = email.lower()
-    replaced = StaffInvitation.objects.filter(email=email, role=role, accepted_at=None)
-    (replaced.filter(track=track) if role == StaffRole.ORGANIZER else replaced).delete()
     secret = secrets.token_urlsafe(24)
     invitation = StaffInvitation.objects.create(
         track=track, email=email, role=role, digest=_digest(secret), invited_by=by

@@ -22,6 +22,7 @@ from docvqa_site.reviews.selectors import reviewers
 from evaluator.messages.jobs import Step
 
 SHORT_HASH = 12
+RECOMMENDED = "recommended"
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Item:
     step: str
     is_there: bool
     is_required: bool = True
-    lacking: str = "recommended"
+    lacking: str = RECOMMENDED
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from docvqa_site.organizers.needs import Need, queue_needs
 from docvqa_site.organizers.people_views import back, send_invitation
 from docvqa_site.organizers.setup import drafts, forms, people
 from docvqa_site.organizers.setup.offering import add_offered
-from docvqa_site.organizers.setup.readiness import readiness
+from docvqa_site.organizers.setup.readiness import RECOMMENDED, readiness
 from docvqa_site.reviews.selectors import reviewers
 from docvqa_site.submissions.models import Run
 from docvqa_site.submissions.selectors import competes
@@ -229,13 +229,15 @@ def _page(
 ) -> HttpResponseBase:
     titles = ["", *(step.title for step in STEPS.values()), "Check and publish"]
     place = list(STEPS).index(name) + 1 if name else 0
+    lacking = (
+        [one for one in readiness(track, timezone.now()).items if not one.is_there] if track.is_draft else []
+    )
     shown = {
         "track": track,
         "steps": STEPS.values(),
         "current": name,
-        "unready": {item.step for item in readiness(track, timezone.now()).missing}
-        if track.is_draft
-        else set(),
+        "unready": {item.step for item in lacking if item.is_required},
+        "advised": {item.step for item in lacking if item.lacking == RECOMMENDED},
         "saves": f"Save and continue: {titles[place + 1]}" if track.is_draft else "Save",
         "goes_back": titles[place - 1] if place and track.is_draft else "",
         **context,
