@@ -175,13 +175,15 @@ def test_an_annex_follows_once_it_answers_the_challenge_of_the_record(
     choose_folder(page, run_folder)
     status = page.locator(".run-folder-status")
     question = page.get_by_role("group", name="Upload the training record, too?")
-    expect(question).to_contain_text("Uploading it spends its run token.")
+    expect(question).to_contain_text("Uploading it spends its run token, unless the record was uploaded before.")
     expect(question.get_by_role("button", name="Cancel")).to_be_focused()
     page.keyboard.press("Enter")
     expect(status).to_contain_text("Nothing was uploaded.")
     expect(question).to_be_hidden()
     assert not Upload.objects.exists()
     choose_folder(page, run_folder)
+    expect(question).to_be_visible()
+    expect(status).to_be_empty()
     question.get_by_role("button", name="Yes, upload").click()
     expect(status).to_contain_text("Uploaded: training_record.jsonl, model.safetensors", timeout=30_000)
     expect(status).to_contain_text("training_annex.jsonl must answer the challenge that the site has drawn.")
@@ -238,6 +240,8 @@ def test_the_run_of_a_folder_is_found_by_its_record(open_page, private_draft, ru
     assert not private_draft.runs.exists()
     expect(chooser).to_be_focused()
     chooser.set_input_files(run_folder)
+    expect(agree.last).to_be_visible()
+    expect(page.locator(".any-run-status")).to_be_empty()
     agree.last.click()
     status = page.locator(".run-folder-status")
     expect(status).to_contain_text("Uploaded: training_record.jsonl, model.safetensors", timeout=30_000)
@@ -254,6 +258,22 @@ def test_the_run_of_a_folder_is_found_by_its_record(open_page, private_draft, ru
     expect(status).to_contain_text("training_annex.jsonl must answer the challenge", timeout=30_000)
     assert (private_draft.runs.count(), Upload.objects.count()) == (1, uploads)
     assert complaints == []
+
+
+def test_a_team_without_a_key_is_not_asked_to_spend_a_token(open_page, private_draft, run_folder):
+    record = record_of(make_token(private_draft.team, private_draft.track).token)
+    (run_folder / "training_record.jsonl").write_bytes(record)
+    private_draft.team.keys.all().delete()
+    page = open_page()
+    question = page.get_by_role("group", name="Upload the training record, too?")
+    page.get_by_label("Choose a run folder").set_input_files(run_folder)
+    expect(page.locator(".any-run-problems .problem")).to_contain_text("E_RECORD_KEY")
+    expect(page.locator(".any-run-status")).to_have_text("Nothing was uploaded.")
+    page.get_by_role("button", name="Add a run at ε = 1").click()
+    choose_folder(page, run_folder)
+    expect(page.locator(".run-folder-problems .problem")).to_contain_text("E_RECORD_KEY")
+    expect(question).to_have_count(0)
+    assert not Upload.objects.exists()
 
 
 def test_a_folder_whose_run_cannot_be_found_is_rejected_with_the_reason(open_page, private_draft, run_folder):

@@ -19,6 +19,7 @@ FOUND_BY_BROWSER = (
     ErrorCode.CHECKPOINT_OFFSETS,
     ErrorCode.CHECKPOINT_SHARD,
     ErrorCode.RECORD_FORMAT,
+    ErrorCode.RECORD_KEY,
     ErrorCode.RECORD_RULES,
     ErrorCode.SITE_UNREACHABLE,
     ErrorCode.UPLOAD_PART,

@@ -49,7 +49,7 @@ bindAll(page);
 const anyRun = document.getElementById("any-run");
 if (anyRun) {
   const budgets = [...page.querySelectorAll("[data-budget]")].map((section) => section.dataset.budget);
-  bindAnyRunFolder(anyRun, budgets, runAt, setUnfinished);
+  bindAnyRunFolder(anyRun, budgets, runAt, `${settings.api}keys`, setUnfinished);
 }
 
 // Binds the places of files, and those of run folders, in a part of the page.
@@ -57,7 +57,7 @@ function bindAll(part) {
   const places = [...part.querySelectorAll(".draft-file")].map(bind);
   for (const area of part.querySelectorAll(".run-folder")) {
     const own = places.filter((place) => place.section.dataset.run === area.dataset.run);
-    runs.set(area.dataset.run, bindRunFolder(area, own, setUnfinished));
+    runs.set(area.dataset.run, bindRunFolder(area, own, `${settings.api}keys`, setUnfinished));
   }
 }
 

@@ -11,10 +11,10 @@ const MAX_SETTINGS_BYTES = 2 ** 20;
 const MAX_RECORD_BYTES = 2 ** 28;
 const METHOD = /^method:\s*["']?(.*?)["']?\s*$/m;
 
-// `places` are those of the run: their sections, what is stored in them, and how they take files. `setUnfinished` is
-// called with the area and whether its files are being sent. Returns the function that sends files as if they were
+// `places` are those of the run: their sections, what is stored in them, and how they take files. `keys` is the address
+// of the team's signing keys. `setUnfinished` is called with the area and whether its files are being sent. Returns the function that sends files as if they were
 // chosen there.
-export function bindRunFolder(area, places, setUnfinished) {
+export function bindRunFolder(area, places, keys, setUnfinished) {
   const find = (selector) => area.querySelector(selector);
   const status = find(".run-folder-status");
   const problems = find(".run-folder-problems");
@@ -27,16 +27,21 @@ export function bindRunFolder(area, places, setUnfinished) {
   async function sendAll(files, isAgreed = false) {
     if (isBusy) return say(busyText(area));
     isBusy = true;
+    say();
     problems.replaceChildren();
     try {
       const record = places.find(({ section }) => section.dataset.kind === "training_record");
       const spends = record && !record.stored() && filesFor(record, files, "").length;
-      if (spends && !isAgreed && !(await agrees(area))) return say("Nothing was uploaded.");
+      if (spends && !isAgreed && !(await agrees(area, keys))) return say("Nothing was uploaded.");
       setUnfinished(area, true);
       const method = await methodName(files, places);
       const named = places.filter((place) => filesFor(place, files, method).length);
-      if (named.length) say(...(await sendNamed(files, method)));
-      else reject(files);
+      if (!named.length) throw noneNamed(files);
+      say(...(await sendNamed(files, method)));
+    } catch (error) {
+      if (!(error instanceof UploadError)) throw error;
+      say("Nothing was uploaded.");
+      problems.replaceChildren(...error.problems.map(problemCard));
     } finally {
       isBusy = false;
       setUnfinished(area, false);
@@ -81,16 +86,14 @@ export function bindRunFolder(area, places, setUnfinished) {
     ];
   }
 
-  function reject(files) {
-    say("Nothing was uploaded.");
-    const missing = problem("E_ARTIFACT_MISSING", {
+  function noneNamed(files) {
+    return rejection("E_ARTIFACT_MISSING", {
       message: "None of these files has the name of a run's file.",
       where: "the chosen files",
       expected: [...new Set(places.flatMap(({ section }) => [section.dataset.folderName, section.dataset.answerName]))].filter(Boolean).join(", "),
       found: files.length ? files.slice(0, 10).map((file) => file.name).join(", ") : "no file",
       next_step: "Choose the folder that `pfl train --out` wrote, or choose each file at its place below.",
     });
-    problems.replaceChildren(problemCard(missing));
   }
 
   function say(...lines) {
@@ -100,8 +103,8 @@ export function bindRunFolder(area, places, setUnfinished) {
 
 // The place of a draft that takes the folder of any run. `budgets` are those of the track; `runAt` resolves, for one of
 // them, with the id of the run's heading and the function that sends files there, once the run is added.
-// `setUnfinished` is as above.
-export function bindAnyRunFolder(area, budgets, runAt, setUnfinished) {
+// `keys` and `setUnfinished` are as above.
+export function bindAnyRunFolder(area, budgets, runAt, keys, setUnfinished) {
   const status = area.querySelector(".any-run-status");
   const problems = area.querySelector(".any-run-problems");
   const { recordName } = area.dataset;
@@ -111,11 +114,12 @@ export function bindAnyRunFolder(area, budgets, runAt, setUnfinished) {
   async function send(files) {
     if (isBusy) return say(busyText(area));
     isBusy = true;
+    status.replaceChildren();
     problems.replaceChildren();
     try {
       const budget = coveringBudget(await claimIn(files, recordName), budgets, recordName);
       const hasRecord = document.querySelector(`[data-budget="${budget}"] [data-kind="training_record"] .tick`);
-      if (!hasRecord && !(await agrees(area))) return say("Nothing was uploaded.");
+      if (!hasRecord && !(await agrees(area, keys))) return say("Nothing was uploaded.");
       setUnfinished(area, true);
       const { heading, sendAll } = await runAt(budget);
       say("The files go to the ", linkTo(heading), ".");
@@ -137,8 +141,10 @@ export function bindAnyRunFolder(area, budgets, runAt, setUnfinished) {
   }
 }
 
-// What can't be undone is confirmed: resolves with whether the files are sent although that spends a run token.
-function agrees(area) {
+// What can't be undone is confirmed: resolves with whether the files are sent although that spends a run token. Nobody is
+// asked about a record that would be rejected: a team without a key gets an `UploadError`.
+async function agrees(area, keys) {
+  await requireKey(keys);
   const question = area.querySelector(".spending");
   const button = (action) => question.querySelector(`[data-action=${action}]`);
   const before = document.activeElement;
@@ -153,6 +159,13 @@ function agrees(area) {
     button("cancel").onclick = () => answer(false);
     button("send").onclick = () => answer(true);
   });
+}
+
+// A key may have been registered since the page was loaded. If the answer doesn't come, the upload finds out.
+async function requireKey(keys) {
+  const response = await fetch(keys).catch(() => null);
+  if (!response?.ok || (await response.json()).length) return;
+  throw rejection("E_RECORD_KEY", { message: "Your team has no registered signing key." });
 }
 
 function busyText(area) {
