@@ -22,8 +22,10 @@ def answer_with_problems(api: NinjaAPI) -> None:
         return problem_response(error)
 
     @api.exception_handler(AuthenticationError)
-    def unauthenticated(_request: HttpRequest, _error: AuthenticationError) -> HttpResponse:
-        return problem_response(ProblemError.of(ErrorCode.REQUEST_SIGN_IN))
+    def unauthenticated(request: HttpRequest, _error: AuthenticationError) -> HttpResponse:
+        # One that has expired has a code of its own.
+        message = "The API token is unknown or was revoked." if "Authorization" in request.headers else ""
+        return problem_response(ProblemError.of(ErrorCode.REQUEST_SIGN_IN, message=message))
 
     @api.exception_handler(ObjectDoesNotExist)
     @api.exception_handler(Http404)

@@ -98,6 +98,7 @@ def test_a_wrong_token_opens_nothing(client, run, upload, secret):
     for call in every(run, upload):
         response = caller(*call)
         assert (response.status_code, codes(response)) == (401, ["E_REQUEST_SIGN_IN"]), call
+        assert "The API token is unknown or was revoked." in response.content.decode(), call
 
 
 def test_a_revoked_token_opens_nothing(client, run):
