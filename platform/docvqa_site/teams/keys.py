@@ -81,6 +81,7 @@ def _parsed(text: str) -> str:
     if not is_public_key(text):
         raise ProblemError.of(
             ErrorCode.SIGNING_KEY,
+            message="A public key has 64 hexadecimal digits.",
             where="public_key",
             expected="an Ed25519 public key: 64 hexadecimal digits",
             found=text,
