@@ -8,7 +8,7 @@ from evaluator.messages.gaps import MARK, gaps_in, is_text
 
 def gap(what: str) -> str:
     """Return the mark, in Markdown, of what the team has to write in its place."""
-    return f"**{MARK} {what}]**"
+    return f"{MARK} {what}]"
 
 
 def gap_problems(file: Path) -> list[Problem]:
