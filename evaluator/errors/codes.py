@@ -642,14 +642,14 @@ EXPLANATIONS: dict[ErrorCode, Explanation] = {
     ),
     ErrorCode.REQUEST_SIGN_IN: Explanation(
         "The request has no valid token, and you aren't logged in.",
-        "Create a token on your profile and send it as `Authorization: Bearer …`.",
+        "Create a token on the API tokens page and send it as `Authorization: Bearer …`.",
     ),
     ErrorCode.REQUEST_TOKEN_EXPIRED: Explanation(
-        "The API token has expired.", "Create a new token on your profile."
+        "The API token has expired.", "Create a new token on the API tokens page."
     ),
     ErrorCode.REQUEST_SCOPE: Explanation(
         "The API token's scope doesn't allow this.",
-        "Create a token with the expected scope on your profile.",
+        "Create a token with the expected scope on the API tokens page.",
     ),
     ErrorCode.REQUEST_REAUTHENTICATE: Explanation(
         "This change requires your password.",
