@@ -109,8 +109,7 @@ def test_earlier_private_runs_that_the_site_knows_of_leave_a_gap(
     run_pfl("describe", run, "--out", tmp_path, environment=access)
     proof = (tmp_path / "proof.md").read_text()
     assert (
-        f"more training records of the team than these runs state: 1 before `{run.name}`. [FILL IN:"
-        in proof
+        f"more training records of the team than these runs state: 1 before `{run.name}`. [FILL IN:" in proof
     )
     checked = run_pfl("check", run, "--base", base, "--track", "track-2", environment=access)
     assert "The site has 1 earlier training record of your team in track-2" in checked.stdout
