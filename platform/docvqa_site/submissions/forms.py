@@ -35,13 +35,13 @@ class TextForm(forms.ModelForm[Submission]):
         if not tracks:
             return
         named = " and ".join(f"“{track}”" for track in tracks)
-        self.fields["code_url"].help_text = "A link to a commit, unless each run has files of the code."
-        for name in ("description", "code_url"):
+        required = f"required in {named}" if self.may_change_track else "required"
+        self.fields["code_url"].help_text = "A link to a commit."
+        unless = {"description": "", "code_url": " unless each run has files of the code"}
+        for name, exception in unless.items():
             self.fields[name].widget.is_required_later = True
             # Beside the label, where others say that they are optional.
-            self.fields[name].widget.required_when = (
-                f"required in {named}" if self.may_change_track else "required"
-            )
+            self.fields[name].widget.required_when = required + exception
 
 
 class WithdrawalForm(forms.Form):

@@ -60,10 +60,10 @@ def test_labels_say_which_tracks_require_description_and_code(client, draft):
     create, edit = reverse("submissions:create"), reverse("submissions:edit", args=[draft.pk])
     for address in (create, edit):
         page = client.get(address).text
-        assert "A link to a commit, unless each run has files of the code." in page
         needed = f"required in “{draft.track}”" if address == create else "required"
-        for label in ("Description", "Link to the code"):
-            assert f'{label} <span class="optional">({needed})</span>' in page
+        assert f'Description <span class="optional">({needed})</span>' in page
+        unless = f"{needed} unless each run has files of the code"
+        assert f'Link to the code <span class="optional">({unless})</span>' in page
         assert 'Link to a paper <span class="optional">' in page
 
 
