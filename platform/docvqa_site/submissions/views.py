@@ -208,7 +208,9 @@ def submit(request: UserRequest, submission: Submission) -> HttpResponse | None:
         # The page of the draft finds the same problems; at this address a reload would submit again. What it says of
         # them takes the focus, which an anchor in the address would prevent.
         return redirect(f"{submission.get_absolute_url()}?{NOT_SUBMITTED}")
-    messages.success(request, "Submitted.")
+    quota = quota_of(submission.team, submission.track, timezone.now(), practice=submission.practice)
+    kind = "practice submissions" if submission.practice else "submissions"
+    messages.success(request, f"Submitted. {quota.used} of {quota.limit} {kind} used in the past 24 hours.")
     return None
 
 

@@ -30,7 +30,7 @@ class TestStatusPage:
         submission = make_complete_draft(team)
         response = post(member, "submit", submission.pk, follow=True)
         assert 'hx-trigger="every 10s, shown"' in response.content.decode()
-        assert re.search(r'role="status"[^>]*>Submitted\.', response.text)
+        assert re.search(r'role="status"[^>]*>Submitted\. 1 of \d+ submissions used', response.text)
 
     def test_a_scored_private_run_needs_its_vectors_no_more(self, member, team):
         sentence = "The run folder&#x27;s <code>vectors</code> were only needed for the annex"
