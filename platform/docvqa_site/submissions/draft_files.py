@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from docvqa_site.submissions.code import CODE_KINDS, names_commit
 from docvqa_site.submissions.models import Artifact, Run, Submission
-from docvqa_site.submissions.proof_versions import display_problems
+from docvqa_site.submissions.proof_versions import proof_problems
 from docvqa_site.submissions.removal import removal_notes_of_runs
 from docvqa_site.submissions.required import SUFFIXES, max_bytes
 from docvqa_site.ui.budgets import at_budget, plain
@@ -90,7 +90,7 @@ class DraftFile:
         is_code: Whether the code that the track requires may have to be this file, because there is no other.
         staged_version: The number of a revised proof that is `stored` and isn't sent yet; 0 for any other file.
         removal_note: What stays behind when it is removed; empty if nothing does.
-        is_unshown: Whether it is a proof that reviewers couldn't see, so that another file must replace it.
+        is_unfit: Whether it is a proof with gaps or that reviewers couldn't see, so that another file must replace it.
         number: Its turn among the needed files of a run, where their order matters; 0 elsewhere.
     """
 
@@ -106,7 +106,7 @@ class DraftFile:
     artifact: UUID | None = None
     staged_version: int = 0
     removal_note: str = ""
-    is_unshown: bool = False
+    is_unfit: bool = False
     number: int = 0
 
     @property
@@ -117,7 +117,7 @@ class DraftFile:
     @property
     def is_ready(self) -> bool:
         """Whether it is uploaded, and needn't be replaced."""
-        return self.stored is not None and not self.is_unshown
+        return self.stored is not None and not self.is_unfit
 
     @property
     def is_optional(self) -> bool:
@@ -278,10 +278,10 @@ def files_of(submission: Submission, now: datetime) -> tuple[list[RunFiles], lis
             may_be_code and (attached is not None or not (has_link or run_id in with_code)),
             attached.pk if attached else None,
             removal_note=notes.get(run.pk, "") if run and kind is ArtifactKind.TRAINING_RECORD else "",
-            is_unshown=kind is ArtifactKind.PRIVACY_PROOF
+            is_unfit=kind is ArtifactKind.PRIVACY_PROOF
             and attached is not None
             and not submission.practice
-            and bool(display_problems(attached.upload)),
+            and bool(proof_problems(attached.upload)),
         )
 
     runs = {run.budget: run for run in submission.runs.all()}
@@ -317,5 +317,5 @@ def proof_of(submission: Submission) -> DraftFile:
     staged = Artifact.staged.filter(submission=submission).select_related("upload").first()
     if staged is None:
         return place
-    is_unshown = bool(display_problems(staged.upload))
-    return replace(place, stored=staged.upload, staged_version=staged.version, is_unshown=is_unshown)
+    is_unfit = bool(proof_problems(staged.upload))
+    return replace(place, stored=staged.upload, staged_version=staged.version, is_unfit=is_unfit)

@@ -51,7 +51,7 @@ def draft_steps(
         # Elsewhere the title alone is enough to submit, but nobody learns from it what the method does.
         ("Description", "describe", described if submission.description else undescribed, is_described),
         ("Files", "files", files_state, has_runs and ready_files == len(needed)),
-        ("Submission", "submit", f"{len(to_dos)} to do" if to_dos else ready, False),
+        ("Submission", "submit", "not ready" if to_dos else ready, False),
     ]
     next_step = next(number for number, (*_, is_done) in enumerate(steps) if not is_done)
     return [

@@ -107,9 +107,16 @@ def test_gaps_in_description_and_proof_are_found_with_their_lines(client):
     ]
     client.force_login(draft.created_by)
     html = client.get(draft.get_absolute_url()).content.decode()
-    assert "2 to do" in html
+    # The line of steps counts files alone.
+    assert "not ready" in html
+    assert "2 to do" not in html
     assert '<a href="#describe">' in html
     assert '<a href="#name-submission-privacy_proof">' in html
+    # At the file's own place, too, with what to do.
+    slot = html.split('id="stored-submission-privacy_proof"')[1].split("</section>")[0]
+    assert "tick-wrong" in slot
+    assert "proof.md, line 2" in slot
+    assert "Replace everything from [FILL IN: to the closing bracket" in slot
     # Nobody reads them of a practice submission.
     Submission.objects.filter(pk=draft.pk).update(practice=True)
     submit(draft)
