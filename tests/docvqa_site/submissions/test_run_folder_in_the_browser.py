@@ -175,7 +175,9 @@ def test_an_annex_follows_once_it_answers_the_challenge_of_the_record(
     choose_folder(page, run_folder)
     status = page.locator(".run-folder-status")
     question = page.get_by_role("group", name="Upload the training record, too?")
-    expect(question).to_contain_text("Uploading it spends its run token, unless the record was uploaded before.")
+    expect(question).to_contain_text(
+        "Uploading it spends its run token, unless the record was uploaded before."
+    )
     expect(question.get_by_role("button", name="Cancel")).to_be_focused()
     page.keyboard.press("Enter")
     expect(status).to_contain_text("Nothing was uploaded.")
