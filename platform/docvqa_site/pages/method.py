@@ -111,7 +111,7 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
     names_team = status["is_insider"] or not submission.anonymous
     shown = [one for one in status["statuses"] if one.run.scored_at]
     scored = [one.run for one in shown]
-    is_listed = _is_listed(submission)
+    listed = is_listed(submission)
     runs = method_runs(submission, shown, verdict, names_team=names_team, is_own=membership is not None)
     invalid = [one for one in runs if one.reason and one.reason.is_invalid]
     leaked = measured(scored)
@@ -134,7 +134,7 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "proof_url": public_proof_url(submission, verdict.status),
         "proof_note": proof_note(submission),
         "decided_at": decided_at(submission),
-        "final_ranks": _final_ranks(submission) if is_listed else [],
+        "final_ranks": _final_ranks(submission) if listed else [],
         "runs": runs,
         "invalid": invalid,
         # Whoever sees who the team is may read the records and indexes, too.
@@ -157,11 +157,11 @@ def method(request: HttpRequest, submission_id: UUID) -> HttpResponse:
         "scored_on": scored_test_set(submission.track),
         "file_stem": stem_of(submission),
         "permalink": settings.SITE_URL + submission.get_absolute_url(),
-        "plot": plot_with_mark(submission) if is_listed and runs else "",
-        "is_listed": is_listed,
+        "plot": plot_with_mark(submission) if listed and runs else "",
+        "is_listed": listed,
         # Those of removed budgets are on none.
         "has_board": any(run.budget in submission.track.run_budgets() for run in scored),
-        "rank_plots": rank_plots(scored, localdate()) if is_listed else "",
+        "rank_plots": rank_plots(scored, localdate()) if listed else "",
         "may_publish": may_publish(submission),
         "bibtex_entries": entries(submission, people),
         "researchers": people,
@@ -184,7 +184,7 @@ def method_runs(
 ) -> list[MethodRun]:
     """Return scored runs of a submission with their ranks; for its team, with those that they would have."""
     runs = [one.run for one in scored]
-    standings = standings_of(runs) if _is_listed(submission) else {}
+    standings = standings_of(runs) if is_listed(submission) else {}
     rows = _rows(runs, verdict, standings, names_team=names_team)
     shows_would_rank = is_own and submission.is_unpublished
     return [
@@ -198,7 +198,8 @@ def method_runs(
     ]
 
 
-def _is_listed(submission: Submission) -> bool:
+def is_listed(submission: Submission) -> bool:
+    """Return whether boards list the submission's runs, which can then be cited."""
     return submission.state == SubmissionState.SUBMITTED and not submission.is_unpublished
 
 

@@ -13,7 +13,7 @@ from docvqa_site.evaluation.display.status import RunStatus
 from docvqa_site.evaluation.views import status_context
 from docvqa_site.pages.citing import bibtex, cited_people, evaluated_by
 from docvqa_site.pages.evidence import public_files
-from docvqa_site.pages.method import MethodRun, method_runs
+from docvqa_site.pages.method import MethodRun, is_listed, method_runs
 from docvqa_site.reviews.selectors import may_open_desk, may_organize, verdict_on
 from docvqa_site.reviews.verdict import Verdict
 from docvqa_site.submissions.lifted import lifting_of
@@ -65,7 +65,7 @@ def run(request: HttpRequest, submission_id: UUID, run_id: UUID) -> HttpResponse
         "accounted": max(accounted_runs(submission), shown.run.results.joint_runs or 0),
         "record_is_public": ArtifactKind.TRAINING_RECORD in kinds,
         "bibtex": bibtex(submission, cited_people(submission), evaluated_by(submission), shown.run)
-        if shown.run.scored_at
+        if shown.run.scored_at and is_listed(submission)
         else "",
         "permalink": settings.SITE_URL + request.path,
     }

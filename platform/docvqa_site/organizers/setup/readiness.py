@@ -152,7 +152,7 @@ def _texts(track: Track) -> Item:
     others = Track.objects.exclude(ranking=track.ranking)
     if source := next((other for other in others if other.description.split() == words), None):
         found = f"The rules text is that of {source}, a track of another kind."
-        return Item("Texts", found, "texts", False)
+        return Item("Texts", found, "texts", False, is_required=False)
     return Item("Texts", "Written.", "texts", True)
 
 
