@@ -197,6 +197,7 @@ def test_from_a_name_to_a_public_track_that_was_tested(client: Client, organizer
 def test_a_preview_says_so_and_leads_back(client: Client, organizer: User, worker: None) -> None:
     begin(client)
     page = client.get(f"{SETUP}preview/").text
+    assert "/leaderboard/" not in page.partition("<main")[2].partition("</main>")[0]
     assert "Preview of a draft." in page
     assert f'<a href="{SETUP}">Back to the setup</a>' in page
     assert "<title>Preview of Next year" in " ".join(page.split())
@@ -605,7 +606,9 @@ def test_a_rules_text_of_a_track_of_another_kind_is_not_ready(client: Client, or
     )
     begin(client, source=str(source.pk))
     fill(client, "texts", summary="Fewer bytes.", description="# Rules\r\n\r\nStay below ε.")
-    assert "The rules text is that of Private, a track of another kind." in client.get(SETUP).text
+    page = client.get(SETUP).text
+    assert "The rules text is that of Private, a track of another kind." in page
+    assert "texts" not in page.partition("Still missing:")[2].partition("</p>")[0]
     fill(client, "texts", summary="Fewer bytes.", description="# Rules\n\nSend fewer bytes.")
     assert "Written." in client.get(SETUP).text
     copy = {"name": "Copy", "slug": "copy", "ranking": BEST_ANLS_AT_BUDGET.key, "source": source.pk}

@@ -16,7 +16,7 @@ from docvqa_site.evaluation.intake.accounting import EVENTS
 from docvqa_site.evaluation.models import Evaluation, EvaluationState, StepReport
 from docvqa_site.pages import run as run_page
 from docvqa_site.reviews.models import Recusal
-from docvqa_site.submissions.models import Run, RunState, SubmissionState
+from docvqa_site.submissions.models import Run, RunState, Submission, SubmissionState
 from docvqa_site.uploads.models import Upload, UploadState
 from evaluator.mechanisms.events import Gaussian, TwoStage
 from evaluator.messages.jobs import ArtifactKind, Outcome, Step
@@ -268,6 +268,14 @@ def test_a_run_has_an_entry_of_its_own_with_its_interval(client: Client, run: Ru
     assert reverse("submissions:run", args=[run.submission_id, run.pk]) in entry
     assert "At epsilon = 4: ANLS 0.82 (95\\% interval 0.80 to 0.85), recomputed epsilon 3.0000" in entry
     assert "epsilon = 8" not in entry
+
+
+def test_a_run_that_no_board_lists_is_not_cited(client: Client, run: Run) -> None:
+    Submission.objects.filter(pk=run.submission_id).update(published_at=None)
+    client.force_login(run.submission.created_by)
+    page = page_of(client, run)
+    assert "<h1>Evidence" in page
+    assert "Cite this run" not in page
 
 
 def test_checks_are_in_groups_and_their_texts_have_lines_of_their_own(client: Client, run: Run) -> None:
