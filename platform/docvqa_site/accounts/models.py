@@ -105,15 +105,16 @@ class User(AbstractUser):
     @property
     def lacks_second_factor(self) -> bool:
         """Whether the account must have a second factor and has none."""
-        return (self.is_staff or self.is_superuser) and not self.has_second_factor
+        return self.is_staff and not self.has_second_factor
 
     @override
     def has_perm(self, perm: str, obj: Any = None) -> bool:
-        return not self.lacks_second_factor and super().has_perm(perm, obj)
+        # Of those who were staff, too, and most people have none: that needs no query.
+        return self.is_staff and not self.lacks_second_factor and super().has_perm(perm, obj)
 
     @override
     def has_module_perms(self, app_label: str) -> bool:
-        return not self.lacks_second_factor and super().has_module_perms(app_label)
+        return self.is_staff and not self.lacks_second_factor and super().has_module_perms(app_label)
 
     def _get_session_auth_hash(self, secret: str | None = None) -> str:
         """Return what a session must carry: it ends with the password, as Django has it, and with `session_number`."""

@@ -63,13 +63,13 @@ def for_organizers(
         @never_cache
         @login_required
         def checked(request: UserRequest, *arguments: Any, **named: Any) -> HttpResponseBase:
-            if request.user.is_staff and request.user.lacks_second_factor:
+            if request.user.lacks_second_factor:
                 messages.warning(
                     request,
                     "Organizers log in with a second factor. Set one up to open the organizers' desk.",
                 )
                 return redirect("mfa_index")
-            if not request.user.is_staff or not request.user.has_perms((DESK, *permissions)):
+            if not request.user.has_perms((DESK, *permissions)):
                 raise PermissionDenied
             if of_every_track and request.user.organizes_single_tracks:
                 raise PermissionDenied

@@ -44,7 +44,7 @@ def able_reviewers(submission: Submission, eligible: Sized) -> int:
 
 def may_organize(user: User) -> bool:
     """Return whether `user` is one of the organizers who assign reviewers."""
-    return user.is_staff and user.has_perm(ORGANIZE)
+    return user.has_perm(ORGANIZE)
 
 
 def assigning_barred_because(submission: Submission, user: User, conflicts: Conflicts | None = None) -> str:

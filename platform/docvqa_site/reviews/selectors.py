@@ -106,7 +106,7 @@ def judgeable_submissions(user: User, conflicts: Conflicts | None = None) -> Que
 
 def may_organize(user: User | AnonymousUser, submission: Submission) -> bool:
     """Return whether the pages of the submission's runs on the organizers' desk are open to `user`."""
-    if not isinstance(user, User) or not user.is_staff:
+    if not isinstance(user, User):
         return False
     opens_desk = user.has_perms(("challenge.organize", "submissions.view_submission"))
     return opens_desk and judgeable_submissions(user).filter(pk=submission.pk).exists()

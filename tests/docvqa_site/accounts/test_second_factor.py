@@ -12,13 +12,14 @@ from django.core.cache import cache
 from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import reverse
-from pytest_django import Settings
+from pytest_django import DjangoAssertNumQueries, Settings
 
 from docvqa_site.accounts.models import User
+from docvqa_site.accounts.selectors import is_reviewer
 from docvqa_site.accounts.services import vouch_for_address
 from docvqa_site.audit.models import AuditEntry
 from tests.docvqa_site.accounts.codes import code_of, log_in
-from tests.docvqa_site.factories import make_user
+from tests.docvqa_site.factories import make_organizer, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -99,6 +100,18 @@ class TestStaffWithout:
         reviewer = make_user(is_staff=True, second_factor=False)
         reviewer.user_permissions.set(Permission.objects.filter(codename="review_proofs"))
         assert not reviewer.has_perm("reviews.review_proofs")
+
+    def test_nor_has_one_who_is_no_longer_staff_and_of_others_none_is_looked_up(
+        self, django_assert_num_queries: DjangoAssertNumQueries
+    ) -> None:
+        former = make_organizer("review_proofs", "view_submission")
+        assert former.has_perm("reviews.review_proofs")
+        User.objects.filter(pk=former.pk).update(is_staff=False)
+        former = User.objects.get(pk=former.pk)
+        with django_assert_num_queries(0):
+            assert not former.has_perm("reviews.review_proofs")
+            assert not former.has_module_perms("submissions")
+        assert not is_reviewer(former)
 
     def test_participants_need_none(self, client: Client) -> None:
         user = make_user(password=PASSWORD)
