@@ -199,9 +199,9 @@ function fit() {
 if (frame) {
   fit();
   for (const name of ["scroll", "resize", "load"]) addEventListener(name, fit, { passive: true });
-  // What is unfolded above it moves it.
-  new ResizeObserver(fit).observe(document.querySelector(".desk-head"));
-  for (const one of document.querySelectorAll(".desk-proof details")) one.addEventListener("toggle", fit);
+  // What is above it moves it, such as a text that is unfolded.
+  const above = new ResizeObserver(fit);
+  for (const one of document.querySelectorAll(".desk-head, .desk-proof > :not(iframe)")) above.observe(one);
 }
 
 // What the checks found, at once.
