@@ -79,7 +79,7 @@ slow: $(VENV)/.test  ## the tests for which `make test` has no time
 
 journeys: $(VENV)/.test  ## whole paths in a browser: on a demonstration and on an empty public site, at both widths
 	@$(BIN)/python -m tests.install
-	@$(BIN)/python -m pytest tests/journeys -m 'e2e or slow' -q
+	@$(BIN)/python -m pytest tests/journeys -n 2 --dist loadgroup --no-loadscope-reorder -m 'e2e or slow' -q
 
 reproduce: $(VENV)/.demo  ## train the papers' rows on a small task, those without outcomes (AGAIN=1: and those that other code made); write docs/reproduction.md, ablations.md, fewest-bytes.md, private-rows.md
 	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.studies $(if $(AGAIN),--again) reproduction
