@@ -60,6 +60,8 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+        # What tests leave is found as well by a twentieth of the collections.
+        gc.set_threshold(20_000, 20, 20)
 
 
 # How long an example takes says more about the machine than about the code. The same examples are tried each time, so

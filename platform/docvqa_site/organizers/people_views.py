@@ -26,8 +26,7 @@ from docvqa_site.organizers.setup.people import (
     pending,
 )
 from docvqa_site.organizers.setup.people import withdraw_invitation as withdraw
-from docvqa_site.reviews.models import Decision, ProofReview
-from docvqa_site.reviews.selectors import reviewers
+from docvqa_site.reviews.selectors import assignments, reviewers
 
 ROLES = {StaffRole.REVIEWER: "a reviewer", StaffRole.ALL_TRACKS: "an organizer of all tracks"}
 
@@ -42,11 +41,10 @@ def people(request: UserRequest) -> HttpResponseBase:
     if request.method == "POST" and form.is_valid():
         send_invitation(request, **form.cleaned_data)
         return redirect("organizers:people")
-    assignments = ProofReview.objects.filter(assigned_at__isnull=False, decision=Decision.PENDING)
     context = {
         "of_all_tracks": members(organizers_of_all_tracks(), StaffRole.ALL_TRACKS),
         "reviewers": members(reviewers(include_superusers=False), StaffRole.REVIEWER),
-        "assigned": set(assignments.values_list("reviewer", flat=True)),
+        "assigned": set(assignments().values_list("reviewer", flat=True)),
         "tracks": tracks,
         "of_one_track": _of_one_track(tracks),
         "invitations": StaffInvitation.objects.filter(accepted_at=None).select_related("track"),

@@ -33,7 +33,7 @@ from docvqa_site.organizers.access import POST, for_organizers
 from docvqa_site.organizers.forms import AnswerForm, DisqualificationForm, ExaminationForm, LiftForm
 from docvqa_site.reviews import run_appeals
 from docvqa_site.reviews.admin import STATES
-from docvqa_site.reviews.selectors import judgeable_submissions, verdict_of_counts
+from docvqa_site.reviews.selectors import assignments, judgeable_submissions, verdict_of_counts
 from docvqa_site.submissions.models import RUN_STATES, Run, RunState, Submission
 from docvqa_site.submissions.selectors import competed_tracks
 from docvqa_site.submissions.services import accept_log, disqualify, mark_baseline, refund
@@ -280,9 +280,7 @@ def _page(
         "published": published_places(found),
         "to_correct": corrections(newest_results().filter(phase=submission.phase_id)),
         "review": _review_of(found),
-        "assigned": submission.reviews.filter(
-            assigned_at__isnull=False, decided_at__isnull=True
-        ).select_related("reviewer"),
+        "assigned": assignments().filter(submission=submission).select_related("reviewer"),
         "reviews_proofs": is_reviewer(request.user),
         "checks": tally([one.check for one in shown]),
         "flagged": [one for one in shown if one.check.status in DOUBTFUL],

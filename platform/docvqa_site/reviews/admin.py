@@ -48,6 +48,7 @@ from docvqa_site.reviews.forms import ReviewForm, initial_of
 from docvqa_site.reviews.models import Decision, Proof, ProofReview, Recusal
 from docvqa_site.reviews.selectors import (
     appealed,
+    assignments,
     disclosed_submissions,
     is_settled,
     reviewable_submissions,
@@ -114,17 +115,15 @@ class AssignmentFilter(admin.SimpleListFilter):
 
     @override
     def queryset(self, request: HttpRequest, queryset: QuerySet[Proof]) -> QuerySet[Proof]:
-        assigned = ProofReview.objects.filter(assigned_at__isnull=False, decision=Decision.PENDING)
         match self.value():
             case "mine":
-                return queryset.filter(
-                    pk__in=assigned.filter(reviewer=organizer_of(request)).values("submission")
-                )
+                own = assignments().filter(reviewer=organizer_of(request))
+                return queryset.filter(pk__in=own.values("submission"))
             case "few":
                 return queryset.filter(waits_for_reviewers(), too_few_asked())
             case "overdue":
-                late = assigned.filter(due__lt=timezone.now().date()).values("submission")
-                return queryset.filter(waits_for_reviewers(), pk__in=late)
+                late = assignments().filter(due__lt=timezone.now().date())
+                return queryset.filter(waits_for_reviewers(), pk__in=late.values("submission"))
         return queryset
 
 

@@ -89,6 +89,11 @@ def reviewers(*, include_superusers: bool = True) -> QuerySet[User]:
     return found.filter(is_staff=True)
 
 
+def assignments() -> QuerySet[ProofReview]:
+    """Return which decisions are assigned and to be made. Whoever is no longer a reviewer makes none."""
+    return ProofReview.objects.filter(assigned_at__isnull=False, reviewer__in=reviewers(), **PENDING)
+
+
 # In this and what follows, `conflicts` are the person's, where the request has looked them up already.
 def reviewable_submissions(reviewer: User, conflicts: Conflicts | None = None) -> QuerySet[Submission]:
     """Return what was published in a track with proofs and `reviewer` has no conflict of interest about."""
@@ -186,9 +191,8 @@ def too_few_asked() -> Q:
 
     Of contested ones it is false: all reviewers were asked by email. Without objections, all who decided have accepted.
     """
-    asked = ProofReview.objects.filter(assigned_at__isnull=False, **PENDING).order_by()
     lacking = F("submission__track__required_reviews") - F("submission__acceptances")
-    counted = asked.values("submission").annotate(count=Count("pk"))
+    counted = assignments().order_by().values("submission").annotate(count=Count("pk"))
     return Q(rejections=0) & ~Q(pk__in=counted.filter(count__gte=lacking).values("submission"))
 
 

@@ -10,6 +10,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from docvqa_site.accounts import services
 from docvqa_site.accounts.adapters import AccountAdapter
+from docvqa_site.accounts.models import User
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET
 from docvqa_site.evaluation.models import (
     Evaluation,
@@ -24,6 +25,7 @@ from docvqa_site.reviews.assignments import assign, unassign
 from docvqa_site.reviews.deadlines import SECOND_OPINION_TIME, default_due
 from docvqa_site.reviews.models import Recusal
 from docvqa_site.reviews.recusals import recuse
+from docvqa_site.reviews.selectors import assignments
 from docvqa_site.submissions.models import ExtraSubmissions, RunState, Submission, SubmissionState
 from docvqa_site.teams.models import Membership
 from evaluator.messages.jobs import ArtifactKind, Check, CheckStatus, Outcome, Step
@@ -251,6 +253,19 @@ def test_a_proof_is_reported_until_enough_reviewers_are_assigned(client: Client,
     assert reported in desk(client)
     accept(submission, other)
     assert "assigned reviewers" not in desk(client)
+
+
+def test_an_assignment_counts_while_its_reviewer_is_one(client: Client, organizer) -> None:
+    submission, reviewers = scored_submission(), [make_reviewer() for _ in range(3)]
+    for reviewer in reviewers[:2]:
+        assign(submission, reviewer, default_due(), actor=organizer)
+    assert "assigned reviewers" not in desk(client)
+    assert submission in {review.submission for review in assignments()}
+    reviewers[0].user_permissions.clear()
+    assert "1 proof with too few assigned reviewers" in desk(client)
+    assert [review.reviewer for review in assignments()] == [reviewers[1]]
+    User.objects.filter(pk=reviewers[1].pk).update(is_active=False)
+    assert not assignments()
 
 
 def test_a_proof_that_one_rejects_is_named_with_its_day(client: Client, organizer) -> None:

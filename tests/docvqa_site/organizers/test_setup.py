@@ -863,7 +863,7 @@ def test_who_has_a_role_is_removed_where_others_are_invited(client: Client) -> N
     ProofReview.objects.create(
         submission=make_submission(track=track), reviewer=ben, assigned_at=timezone.now()
     )
-    assert "Their open assignments stay" in client.get("/organize/people/").text
+    assert "Their open assignments no longer count" in client.get("/organize/people/").text
     assert f"all_tracks/{root.pk}/" not in page
     assert client.post(f"/organize/people/all_tracks/{root.pk}/remove/").status_code == 404
     assert client.post(f"/organize/people/organizer/{rita.pk}/remove/").status_code == 404
