@@ -151,6 +151,10 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     }
     # Every command would warn that SQLite leaves the columns out that PostgreSQL's indexes include.
     SILENCED_SYSTEM_CHECKS = ["models.W040"]
+else:
+    # For a new connection PostgreSQL starts a process, which looks up again what queries name: that takes longer than
+    # the queries. A connection that broke is replaced.
+    DATABASES["default"] |= {"CONN_MAX_AGE": 300, "CONN_HEALTH_CHECKS": True}
 
 CACHE_URL = os.environ.get("PFL_CACHE_URL", "")
 

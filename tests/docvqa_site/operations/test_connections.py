@@ -1,5 +1,5 @@
 import pytest
-from django.db import connection
+from django.db import close_old_connections, connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
@@ -17,3 +17,26 @@ def test_no_query_is_compiled_on_a_site_that_postgresql_knows_little_of(client: 
             if query["sql"].startswith("SELECT"):
                 cursor.execute(f"EXPLAIN ANALYZE {query['sql']}")
                 assert "JIT" not in "\n".join(line for (line,) in cursor.fetchall())
+
+
+def backend() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        pid: int = cursor.fetchone()[0]
+    return pid
+
+
+@pytest.mark.django_db(transaction=True)
+def test_requests_share_a_connection_and_one_that_broke_is_replaced(client: Client) -> None:
+    first = backend()
+    # As before and after each request; the test client leaves it out.
+    close_old_connections()
+    assert backend() == first
+    other = connection.copy()
+    with other.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [first])
+        assert cursor.fetchone() == (True,)
+    other.close()
+    close_old_connections()
+    assert client.get("/").status_code == 200
+    assert backend() != first
