@@ -1,8 +1,11 @@
+from weakref import WeakSet
+
 import pytest
 from django.db import close_old_connections, connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from docvqa_site.operations import connections
 from tests.docvqa_site.factories import make_user, scored_submission
 
 
@@ -40,3 +43,18 @@ def test_requests_share_a_connection_and_one_that_broke_is_replaced(client: Clie
     close_old_connections()
     assert client.get("/").status_code == 200
     assert backend() != first
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_process_keeps_no_more_connections_than_a_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    others = [connection.copy() for _ in range(connections.KEPT)]
+    kept = WeakSet(others)
+    monkeypatch.setattr(connections, "_kept", kept)
+    connection.close()
+    first = backend()
+    close_old_connections()
+    assert connection.connection is None
+    kept.discard(others[0])
+    assert backend() != first
+    close_old_connections()
+    assert connection.connection is not None
