@@ -70,3 +70,23 @@ def test_fields_that_are_ignored_are_hidden_and_a_recorded_noise_is_shown_in_ful
         expect(page.locator(f"#id_{name}")).to_be_visible()
     page.locator("#id_find").select_option("noise")
     expect(noise).to_be_hidden()
+
+
+# Fields whose value is cut off, and selects that are lower than the lines of what is chosen.
+HIDDEN_PARTS = """() => [...document.querySelectorAll("main :is(input, select)")]
+    .filter((field) => field.checkVisibility() && !["hidden", "checkbox"].includes(field.type))
+    .flatMap((field) => {
+        if (field.localName === "input") return field.scrollWidth > field.clientWidth ? [field.id] : [];
+        const style = getComputedStyle(field), pen = document.createElement("canvas").getContext("2d");
+        pen.font = style.font;
+        const space = field.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+        const lines = Math.ceil(pen.measureText(field.selectedOptions[0].text).width / space);
+        return field.clientHeight < lines * parseFloat(style.fontSize) ? [field.id] : [];
+    })"""
+
+
+def test_with_large_letters_every_value_is_shown_in_full(client: Client, browser: Browser) -> None:
+    page = opened(client, browser, 390, RESULT)
+    page.add_style_tag(content="html { font-size: 200% }")
+    page.locator("#id_placement").select_option("client_full")
+    assert page.evaluate(HIDDEN_PARTS) == []
