@@ -14,7 +14,13 @@ from django.conf import settings
 
 from docvqa_site.boards import cells
 from docvqa_site.boards.column import Column, Shown
-from docvqa_site.boards.comparing import accuracy_in_words, bytes_in_words, leakage_in_words, score_difference
+from docvqa_site.boards.comparing import (
+    accuracy_in_words,
+    bytes_in_words,
+    leakage_in_words,
+    ranks_in_words,
+    score_difference,
+)
 from docvqa_site.boards.ranking import Row
 from docvqa_site.boards.selection import Sort
 from docvqa_site.boards.uncertainty import Ends
@@ -205,6 +211,11 @@ COLUMNS: tuple[Column, ...] = (
         cell=cells.rank,
         css="num board-rank",
         sort=Sort.RANK,
+        difference=lambda one, other, paired: (
+            ranks_in_words(one.entry.results, other.entry.results, paired)
+            if one.possible_ranks or other.possible_ranks
+            else ""
+        ),
     ),
     Column("reason", "Reason", "Reason why the run is not ranked.", lambda row: row.reason),
     Column(

@@ -49,6 +49,15 @@ def score_difference(first: RunResults, second: RunResults, paired: Ends | None 
     )
 
 
+def ranks_in_words(first: RunResults, second: RunResults, paired: Ends | None) -> str:
+    """Return that the paired interval separates two runs, whose ranks their own intervals leave open; else nothing."""
+    if paired is None:
+        return ""
+    own = _ends(first, second, None)
+    is_open, low, high = own[0] <= 0 <= own[1], *_ends(first, second, paired)
+    return f"paired, {_verdict(low, high)}" if is_open and not low <= 0 <= high else ""
+
+
 def _ends(first: RunResults, second: RunResults, paired: Ends | None) -> Ends:
     """Return the interval of the difference, rounded outward."""
     if paired is None:

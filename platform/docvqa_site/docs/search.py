@@ -39,6 +39,12 @@ ENTRIES = {
 QUESTIONS = {
     "forging": ("what could be false", "can a record be forged", "can results be forged"),
     "competition-tables": ("state of the art", "sota", "published results", "earlier results"),
+    "leaderboards#how-certain-a-rank-is": (
+        "confidence interval",
+        "confidence intervals",
+        "could be",
+        "significant",
+    ),
     "privacy#what-ε-means-in-numbers": ("epsilon", "ε"),
 }
 # What the beginning of a document for one role is.

@@ -65,8 +65,8 @@ FIXED_PAGES = (
     FixedPage(
         "about:contact",
         "Contact",
-        "Who runs this site, where to ask, and how to report vulnerabilities.",
-        "organizers address email help support",
+        "Who organizes this site, where to ask, and how to report vulnerabilities.",
+        "organizers operators address email help support runs",
     ),
     FixedPage(
         "about:cite",

@@ -7,11 +7,13 @@ from datetime import date
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.template.loader import render_to_string
+from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 from django.views.decorators.http import require_safe
 
@@ -110,6 +112,15 @@ class Headline:
     @property
     def is_baseline(self) -> bool:
         return bool(self.points[0][2])
+
+    @property
+    def comparison(self) -> str:
+        """The address of the comparison with the next run where their intervals overlap; empty where they don't."""
+        following = self.points[1] if len(self.points) > 1 else None
+        if following is None or self.points[0][0] == following[0] or not self._may_equal(following):
+            return ""
+        picked = urlencode({"method": [self.points[0][0], following[0]]}, doseq=True)
+        return f"{reverse('leaderboard:compare', args=[self.track.slug])}?{picked}"
 
     @property
     def gain(self) -> str:

@@ -58,7 +58,7 @@ DECLARED: tuple[StatedFact[RunLine], ...] = (
 
 # What a run was trained with, in the order of a table; a text is empty where a run has no such setting.
 SETTINGS: tuple[StatedFact[RunLine], ...] = (
-    StatedFact("method", "Method", (), lambda line: line.method),
+    StatedFact("method", "Trainer", (), lambda line: line.method),
     StatedFact("adapter_rank", "Adapter rank", (), lambda line: adapter_rank(line)),
     StatedFact("rounds", "Rounds", (), lambda line: f"{line.rounds:,}"),
     StatedFact("client_rate", "Client rate", (), lambda line: sampling_rates(line)[0]),

@@ -201,7 +201,7 @@ class TestPages:
     def test_a_board_explains_its_status_exports_and_command(self, client, track, private_track):
         private = client.get("/leaderboard/privacy/").text
         assert "CSV (all rows)" in private
-        assert "Name in commands and guides: <code>privacy</code>" in private
+        assert "name in commands and guides: <code>privacy</code>" in private
         assert 'href="/docs/glossary/#row-anls">ANLS</a>' in private.partition("In the glossary: ")[2]
         assert "is part of the" in private.partition('id="verify"')[2].partition("</p>")[0]
         assert "Under review: reviewers have yet to accept the privacy proof" in private

@@ -163,7 +163,8 @@ def test_a_value_above_its_maximum_is_no_contradiction_if_its_interval_includes_
     assert (
         "Above the maximum: Balanced accuracy at ε\xa0=\xa00.9991 (60%, at most 54.7%), "
         "TPR at 1% FPR at ε\xa0=\xa00.9991 (10%, at most 2%). "
-        "This can therefore be due to the variation between providers."
+        "Significant only means better than guessing. "
+        "That a value is above the maximum as well can be due to the variation between providers."
     ) in html
     row = ["0.9991", "0.70 0.60–0.80", "60% 50%–70% at most 54.7%", "10% 0%–20% at most 2%", "n.s."]
     assert row in plotted(html)

@@ -40,6 +40,7 @@ def results(client: Client, text: str) -> list[tuple[str, str]]:
         ("bandwidth", "/docs/bytes/"),
         ("what could still be false", "/docs/forging/"),
         ("confidence interval", "/docs/glossary/#row-95-interval-confidence-interval"),
+        ("confidence interval", "/docs/leaderboards/#how-certain-a-rank-is"),
         ("95% interval", "/docs/glossary/#row-95-interval-confidence-interval"),
         ("under review", "/docs/glossary/#row-proof-accepted-proof-rejected-under-review"),
         *((term, "/docs/glossary/#row-l0-l1-l2-l3") for term in ("L0", "L3")),
@@ -83,6 +84,7 @@ def test_a_name_or_a_subject_leads_to_its_place(client: Client, text: str, addre
         ("how do I take part", "/tracks/"),
         ("winners", "/results/"),
         ("contact the organizers", "/about/contact/"),
+        ("who organizes", "/about/contact/"),
     ],
 )
 def test_a_visitor_finds_the_page_of_the_site_before_the_documents(

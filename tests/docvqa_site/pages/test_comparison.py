@@ -55,6 +55,10 @@ def test_runs_with_the_same_draws_have_a_paired_interval_and_others_one_that_is_
         return " ".join(page.text.split())
 
     paired = '</div><div class="muted small">95%, paired</div>'
+    decided = '<td class="num" data-label="A vs. B">paired, {} is higher</td>'
+    assert decided.format("A") in compared("A", "B")
+    assert decided.format("B") in compared("B", "A")
+    assert "paired, " not in compared("A", "Old")
     assert f"+0.031 to +0.044: A is higher{paired}" in compared("A", "B")
     assert f"−0.044 to −0.031: B is higher{paired}" in compared("B", "A")
     for other in ("Elsewhere", "Old"):

@@ -4,6 +4,7 @@ from itertools import combinations
 
 import pytest
 from django.test import Client
+from django.urls import reverse
 from playwright.sync_api import Browser
 
 from docvqa_site.challenge.rankings import BEST_ANLS_AT_BUDGET, FEWEST_BYTES
@@ -32,6 +33,8 @@ def test_no_page_is_wider_than_a_window_of_195_pixels(client: Client, browser: B
     )
     one = make_submission(track=bytes_track, state=SubmissionState.SUBMITTED, title="A method with a name")
     make_run(one, state=RunState.SCORED, anls=0.5, anls_low=0.4, anls_high=0.6, bytes_total=147_000_000)
+    rival = make_submission(track=bytes_track, state=SubmissionState.SUBMITTED, title="Another one")
+    make_run(rival, state=RunState.SCORED, anls=0.51, anls_low=0.4, anls_high=0.6, bytes_total=15_000_000)
     other = make_submission(track=private, state=SubmissionState.SUBMITTED, title="Noise")
     make_run(
         other,
@@ -49,12 +52,14 @@ def test_no_page_is_wider_than_a_window_of_195_pixels(client: Client, browser: B
         "/leaderboard/track-1/",
         "/leaderboard/track-2/",
         f"/submissions/{one.pk}/",
-        "/calculator/",
-        "/account/login/",
+        reverse("leaderboard:compare", args=["track-1"]) + f"?method={one.pk}&method={rival.pk}",
+        reverse("calculator:calculator"),
+        reverse("account_login"),
     ]
-    texts = {page: client.get(page).text for page in pages}
+    texts = {address: _text(client, address) for address in pages}
     client.force_login(one.created_by)
-    texts["/account/notifications/"] = client.get("/account/notifications/").text
+    for address in (reverse("notifications:list"), reverse("submissions:list")):
+        texts[address] = _text(client, address)
     found = {}
     page = browser.new_page(viewport={"width": 195, "height": 422})
     page.route(f"{SITE}/static/**", answer_static_files)
@@ -77,6 +82,12 @@ def test_no_page_is_wider_than_a_window_of_195_pixels(client: Client, browser: B
         if wider > 0:
             found[f"{address} with large text"] = (wider, parts)
     assert found == {}, "\n".join(map(repr, found.items()))
+
+
+def _text(client: Client, address: str) -> str:
+    response = client.get(address)
+    assert response.status_code == 200, address
+    return response.text
 
 
 TEXTS = """() => [...document.querySelectorAll(".picture text")].map((text) => {

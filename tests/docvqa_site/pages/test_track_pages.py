@@ -161,6 +161,8 @@ class TestTrackPage:
         page = " ".join(page_of(client, private_track).split())
         lead = page.partition('<dl class="headlines"')[2].partition("</dl>")[0]
         assert "less than 0.01 above Next (intervals overlap)" in lead
+        address = unescape(re.findall(r'href="([^"]*/compare/[^"]*)"', lead)[0])
+        assert "<h1>Baseline and Next</h1>" in client.get(address).text
         # Both are shown as 0.51; the mark of the first rank is the large one, and the other lies on it.
         drawn = page.partition('<svg class="plot-wide"')[2].partition("</svg>")[0]
         assert re.findall(r'class="plot-mark plot-(front|other)', drawn) == ["front", "other"]
@@ -185,6 +187,8 @@ class TestTrackPage:
         assert 'could be <span class="nowrap">1–2</span>' in of_one
         assert "0.0300 above the baseline Baseline (intervals overlap)" in board
         assert "0.2000 above the baseline Baseline</span>" in board
+        # At ε = 4, the intervals are apart.
+        assert board.count("compare with the next run") == 1
         # Of two methods at two budgets, in two drawings.
         assert board.count('<polyline class="plot-line plot-whisker"') == 8
         assert "0.5500 (0.530–0.580)" in board
