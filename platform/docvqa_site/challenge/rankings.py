@@ -297,9 +297,10 @@ class Ranking:
         """The words for the result that decides first."""
         return RESULTS[self.first]
 
-    def figure(self, value: float, decimals: int = MOST_DECIMALS) -> str:
-        """Return a value of the result that decides first, in words; a score has so many decimals."""
-        return self.words.figure.format(self.words.text(value, decimals))
+    def figure(self, value: float, anls: float | None, decimals: int = MOST_DECIMALS) -> str:
+        """Return a value of the result that decides first, in words; of another one than the score, with the score."""
+        figure = self.words.figure.format(self.words.text(value, decimals))
+        return figure if self.first == "anls" or anls is None else f"{figure} at ANLS {cut(anls, decimals)}"
 
     def sentence(self, limits: Limits) -> str:
         """Return what ranks, as "Runs are ranked by ANLS, highest first."; a limit that has no value is named."""

@@ -53,7 +53,7 @@ class Leader:
     @property
     def figure(self) -> str:
         results = self.entry.results
-        return self.kind.figure(getattr(results, self.kind.first), results.decimals)
+        return self.kind.figure(getattr(results, self.kind.first), results.anls, results.decimals)
 
     @property
     def standing(self) -> SafeString:

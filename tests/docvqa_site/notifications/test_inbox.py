@@ -52,6 +52,7 @@ def test_a_number_that_is_none_marks_nothing(client: Client, ada: User, until: s
 
 def test_opening_one_marks_it_and_leads_to_its_page(client: Client, ada: User) -> None:
     one = make_notification(ada, page="/submissions/")
+    assert f'form="open-{one.pk}" class="as-link">{one.subject}</button>' in client.get(PAGE).text
     assert client.get(f"{PAGE}{one.pk}/open/").status_code == 405
     assert client.post(f"{PAGE}{one.pk}/open/")["Location"] == "/submissions/"
     assert client.post(f"{PAGE}{make_notification(ada).pk}/open/")["Location"] == PAGE

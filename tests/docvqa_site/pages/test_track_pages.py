@@ -326,6 +326,8 @@ class TestHome:
         assert "Bytes method 1." not in page
         assert "Weak method" not in page
         assert "Private method" in page
+        # A number of bytes says little without the score that it took.
+        assert re.search(r"<strong>1\.00 kB at ANLS 0\.\d+</strong>", page)
         assert all(
             reverse("leaderboard:track", args=[track.slug]) in page for track in (bytes_track, private_track)
         )
