@@ -100,7 +100,9 @@ class Headline:
 
     @property
     def figure(self) -> str:
-        return self.track.kind.figure(self.best.value, self.best.anls, self.best.decimals) if self.best else ""
+        return (
+            self.track.kind.figure(self.best.value, self.best.anls, self.best.decimals) if self.best else ""
+        )
 
     @property
     def status(self) -> ResultStatus:

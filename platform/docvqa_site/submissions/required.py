@@ -34,6 +34,9 @@ SUFFIXES = {
     ArtifactKind.MESSAGES: [".bin"],
     ArtifactKind.CODEC_FILE: [".py"],
 }
+# Of a file with such a name; PyTorch's are archives of pickles.
+ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".7z", ".pt", ".pth", ".pkl", ".pickle")
+NOT_ARCHIVED = "Select the file itself: archives and pickles are never opened."
 
 
 def max_bytes(track: Track, kind: ArtifactKind) -> int:
@@ -66,7 +69,7 @@ def validate_artifact(
             message=f"This file type isn't accepted as the {words} file.",
             where=filename,
             expected=" or ".join(SUFFIXES[known]),
-            next_step="Select the right file. Archives and pickles are never opened.",
+            next_step=NOT_ARCHIVED if filename.lower().endswith(ARCHIVES) else "Select a file of this type.",
         )
     if size_bytes > max_bytes(track, known):
         raise ProblemError.of(

@@ -103,7 +103,7 @@ def test_names_of_documents_are_links_in_a_problems_next_step() -> None:
     html = render("{{ text|inline_code }}", text="See docs/formats.md, `docs/bytes.md` or mydocs/x.md.")
     assert '<a href="/docs/formats/">docs/formats.md</a>, <code>docs/bytes.md</code> or mydocs/x.md.' in html
     html = render("{% include 'ui/problem.html' %}", problem={"code": "E_LOG_ROW", "message": "Wrong."})
-    assert '<a href="/docs/errors/#row-e_log_row"><code>E_LOG_ROW</code></a>' in html
+    assert 'Wrong. <a class="small" href="/docs/errors/#row-e_log_row"><code>E_LOG_ROW</code></a>' in html
 
 
 def test_a_coded_problem_says_where_expected_found_and_next() -> None:

@@ -4,7 +4,9 @@ import { DOCS } from "./problem.js";
 export function problemCard(problem) {
   const card = element("section", "problem");
   card.setAttribute("aria-label", `Problem ${problem.code}`);
-  const title = element("p", "problem-title", link(`${DOCS}errors/#row-${problem.code.toLowerCase()}`, element("code", "", problem.code)), " ", ...withCode(problem.message));
+  const code = link(`${DOCS}errors/#row-${problem.code.toLowerCase()}`, element("code", "", problem.code));
+  code.className = "small";
+  const title = element("p", "problem-title", ...withCode(problem.message), " ", code);
   const facts = element("dl");
   const rows = { where: "Where", expected: "Expected", found: "Found", next_step: "Next" };
   for (const [key, label] of Object.entries(rows)) {
