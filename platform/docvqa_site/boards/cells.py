@@ -11,6 +11,7 @@ from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
 
 from docvqa_site.boards.boards import MethodRow
+from docvqa_site.boards.leakage_figures import figures_of
 from docvqa_site.boards.ranking import Entry, Row
 from docvqa_site.evaluation.display.results import leakage_text
 from docvqa_site.ui.links import safe_href
@@ -36,6 +37,11 @@ MOVED = (
 )
 NEW = SafeString(
     '<div class="small board-new">new<span class="visually-hidden"> (not ranked last week)</span></div>'
+)
+# Beside the leakage of a run whose ε it contradicts.
+ABOVE_MAXIMUM = (
+    '<div><a class="badge badge-flagged" href="{}#leakage">above maximum'
+    '<span class="visually-hidden"> that ε allows</span></a></div>'
 )
 # The ranks that stand out.
 TOP = 3
@@ -120,7 +126,11 @@ def _privacy(row: Row | None, is_shown: bool) -> SafeString:
         joint = markup(", joint {}", epsilon(results.joint_epsilon))
     leaked = EMPTY
     if results.leakage is not None:
-        leaked = markup(' <div class="muted small nowrap">leakage {}</div>', leakage_text(results.leakage))
+        leaked = markup(
+            ' <div class="muted small nowrap">leakage {}</div>{}',
+            leakage_text(results.leakage),
+            _contradiction(row.entry),
+        )
     of_run = markup("ε {}{}", epsilon(results.epsilon), joint)
     return markup(' <div class="muted small nowrap">{}</div>{}', of_run, leaked)
 
@@ -237,6 +247,17 @@ def leakage(found: Leakage | None) -> SafeString:
     if found is None or found.auc is not None or found.least_auc is None:
         return markup("{}", text or MISSING)
     return markup('{} <div class="muted small">AUC&nbsp;below&nbsp;{}</div>', text, f"{found.least_auc:.2f}")
+
+
+def leakage_of(entry: Entry) -> SafeString:
+    """Return the same for a row of a board, and whether what was measured contradicts the run's ε."""
+    return markup("{}{}", leakage(entry.results.leakage), _contradiction(entry))
+
+
+def _contradiction(entry: Entry) -> SafeString:
+    """Return that the leakage of a run is above the most that its ε allows, with its whole interval; else nothing."""
+    is_above = any(figure.excludes_bound for figure in figures_of(entry.results))
+    return markup(ABOVE_MAXIMUM, entry.url) if is_above else EMPTY
 
 
 def verification(results: RunResults) -> SafeString:

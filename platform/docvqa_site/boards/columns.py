@@ -171,7 +171,7 @@ LEAKAGE = Column(
     lambda row: leakage_text(row.entry.results.leakage),
     EVERYWHERE,
     is_result=True,
-    cell=lambda row: cells.leakage(row.entry.results.leakage),
+    cell=lambda row: cells.leakage_of(row.entry),
     difference=lambda one, other, _: leakage_in_words(one.entry.results.leakage, other.entry.results.leakage),
     applies=lambda track: bool(track.leakage_set),
     css="num",

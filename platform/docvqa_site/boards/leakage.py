@@ -1,11 +1,12 @@
 """Measured leakage beside the most that ε allows: a plot, and whether the two contradict each other."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from django.utils.safestring import SafeString
 
 from docvqa_site.boards import cells
+from docvqa_site.boards.leakage_figures import BELOW, FIGURES, Figure, figures_of, range_text
 from docvqa_site.evaluation.display.results import leakage_text
 from docvqa_site.submissions.models import Run
 from docvqa_site.ui.axes import Axis, Tick, categories, linear
@@ -13,72 +14,12 @@ from docvqa_site.ui.budgets import IN_ONE_PIECE, at_budget
 from docvqa_site.ui.markup import markup
 from docvqa_site.ui.plots import Level, Line, Mark, Plot
 from docvqa_site.ui.rounding import epsilon_text, percent_up
-from evaluator.messages.leakage import Interval, Leakage
+from evaluator.messages.leakage import Leakage
 
 GUESSING = 0.5
 # Where the axis begins at the latest: guessing has some room below it.
 LOWEST = 0.4
-# The figures whose largest possible value follows from ε: fields of `Leakage`, their names, and for a true positive
-# rate its false positive rate.
-FIGURES = {
-    "balanced_accuracy": ("Balanced accuracy", None),
-    "tpr_at_1_percent": ("TPR at 1% FPR", 0.01),
-    "tpr_at_10_percent": ("TPR at 10% FPR", 0.1),
-}
 AUC_TEXT = "{:.2f}".format
-BELOW = ' <div class="muted small">{}</div>'
-ABOVE = '<div><span class="badge badge-flagged">above maximum</span></div>'
-
-
-@dataclass(frozen=True)
-class Figure:
-    """What an attack reached on a run, from 0 to 1.
-
-    Attributes:
-        name: What it is, at the run's ε.
-        value: None where nothing significant was found.
-        interval: None where no value was found, or where it was measured before intervals were stated.
-        bound: The most that ε allows; None where it isn't known.
-    """
-
-    name: str
-    value: float | None
-    interval: Interval | None
-    bound: float | None
-
-    @property
-    def is_above(self) -> bool:
-        """Whether the value is above its bound, which may be chance."""
-        return self.value is not None and self.bound is not None and self.value > self.bound
-
-    @property
-    def excludes_bound(self) -> bool:
-        """Whether even the lower end of the interval is above the bound."""
-        return self.interval is not None and self.bound is not None and self.interval[0] > self.bound
-
-    @property
-    def interval_text(self) -> str:
-        """The interval, in percent; empty where there is none."""
-        return "" if self.interval is None else _range(self.interval, percent_up)
-
-    @property
-    def bound_text(self) -> str:
-        """The bound as the page of evidence shows it; empty where there is none."""
-        return "" if self.bound is None else percent_up(self.bound)
-
-    @property
-    def value_text(self) -> str:
-        """The value as pages show it."""
-        return "n.s." if self.value is None else percent_up(self.value)
-
-    @property
-    def cell(self) -> SafeString:
-        """The figure with its interval and its bound."""
-        most = f"at most {self.bound_text}" if self.bound_text else ""
-        below = [markup(BELOW, line) for line in (self.interval_text, most) if line]
-        return markup(
-            "{}{}", self.value_text, SafeString("".join(below) + (ABOVE if self.excludes_bound else ""))
-        )
 
 
 @dataclass(frozen=True)
@@ -99,7 +40,7 @@ class Measured:
     def auc(self) -> SafeString:
         """The AUC with its interval."""
         interval = self.leakage.auc_interval
-        below = markup(BELOW, _range(interval, AUC_TEXT)) if interval else SafeString("")
+        below = markup(BELOW, range_text(interval, AUC_TEXT)) if interval else SafeString("")
         return markup("{}{}", cells.leakage(self.leakage), below)
 
 
@@ -123,7 +64,7 @@ class LeakageVerdict:
 def measured(runs: Iterable[Run]) -> list[Measured]:
     """Return the leakage of those of the runs that have some and an ε, by rising ε."""
     return [
-        Measured(run, run.results.epsilon, run.results.leakage, _figures(run, run.results.leakage))
+        Measured(run, run.results.epsilon, run.results.leakage, figures_of(run.results))
         for run in sorted(runs, key=lambda run: run.results.epsilon or 0)
         if run.results.leakage and run.results.epsilon is not None
     ]
@@ -134,7 +75,7 @@ def stated(runs: Iterable[Run]) -> list[tuple[str, list[tuple[str, str]]]]:
     and where ε limits it, the most that it allows.
     """
     return [
-        (at_budget(run.budget, "{}") or "Run", _stated_cells(leakage, _figures(run, leakage)))
+        (at_budget(run.budget, "{}") or "Run", _stated_cells(leakage, figures_of(run.results)))
         for run in runs
         if (leakage := run.results.leakage)
     ]
@@ -145,7 +86,7 @@ def _stated_cells(leakage: Leakage, figures: Sequence[Figure]) -> list[tuple[str
     if leakage.auc is None:
         notes = [least and f"AUC below {least}"]
     else:
-        interval = leakage.auc_interval and f"95% interval {_range(leakage.auc_interval, AUC_TEXT)}"
+        interval = leakage.auc_interval and f"95% interval {range_text(leakage.auc_interval, AUC_TEXT)}"
         notes = [interval or "", least and f"significant from {least}"]
     below = [markup(BELOW, note) for note in notes if note]
     return [
@@ -219,25 +160,5 @@ def leakage_plot(found: Sequence[Measured]) -> Plot | None:
     )
 
 
-def _figures(run: Run, leakage: Leakage) -> list[Figure]:
-    allowed: dict[float | None, float] = {}
-    if bounds := run.results.membership:
-        allowed = {rate.false_positive_rate: rate.at_most for rate in bounds.true_positive_rates}
-        allowed[None] = bounds.balanced_accuracy
-    return [
-        Figure(
-            name,
-            getattr(leakage, field),
-            getattr(leakage, f"{field}_interval"),
-            allowed.get(rate),
-        )
-        for field, (name, rate) in FIGURES.items()
-    ]
-
-
 def _in_percent(axis: Axis) -> Axis:
     return replace(axis, ticks=[Tick(percent_up(float(tick.text)), tick.at) for tick in axis.ticks])
-
-
-def _range(interval: Interval, text: Callable[[float], str]) -> str:
-    return "–".join(map(text, interval))

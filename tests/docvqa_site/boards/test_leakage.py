@@ -170,6 +170,7 @@ def test_a_value_above_its_maximum_is_no_contradiction_if_its_interval_includes_
     assert row in plotted(html)
     assert 'class="plot-line plot-interval"' in html
     assert "badge-flagged" not in html
+    assert "above maximum" not in client.get("/leaderboard/private/?epsilon=1").text
 
 
 def test_an_interval_above_the_maximum_is_flagged_and_stated(client):
@@ -181,7 +182,13 @@ def test_an_interval_above_the_maximum_is_flagged_and_stated(client):
         "At ε\xa0=\xa00.9991, the whole 95% interval of “TPR at 1% FPR” (5%–20%) is above the 2% that ε allows."
         in html
     )
-    assert html.count(">above maximum<") == 2, "in the table, and in the data of the plot"
+    assert html.count(">above maximum<") == 3, "beside the results, in the table, and in the data of the plot"
+    # Who reads a board alone learns of it too.
+    for address in ("?epsilon=1", "?epsilon=all&more=1"):
+        board = client.get(f"/leaderboard/private/{address}").text
+        assert (
+            len(re.findall(r'<a class="badge badge-flagged" href="[^"]+#leakage">above maximum', board)) == 1
+        )
 
 
 def test_a_value_above_its_maximum_without_an_interval_decides_nothing(client):
